@@ -1,0 +1,39 @@
+# `make demo` and `make test` need Python 3.11 or newer and nothing else: they set up .venv by themselves.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test test-slow check format bench figures clean
+
+demo: $(READY)  ## what the codec makes of two models
+	$(BIN)/pushcen codec demo
+
+test: $(READY)  ## every test but the slow ones
+	$(BIN)/pytest -m "not slow" -n 2
+
+test-slow: $(READY)  ## the tests that take minutes
+	$(BIN)/pytest -m slow
+
+check: $(READY)  ## lint, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)  ## what `check` can mend by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## measure, side by side, on this machine
+	$(BIN)/pushcen bench codec
+
+figures: $(READY)  ## draw the pictures in docs/ again
+	$(BIN)/python scripts/draw_codec.py
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pushcen needs Python 3.11 or newer; try: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

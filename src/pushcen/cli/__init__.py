@@ -1,0 +1,39 @@
+"""The command `pushcen`: arguments in, tables out.
+
+Each group of commands has a file of its own here; the work itself is done elsewhere and imported only when a command
+runs, so that `pushcen --help` answers at once, without torch.
+"""
+
+from typing import Annotated
+
+import typer
+
+import pushcen
+from pushcen.cli import bench, codec
+
+app = typer.Typer(
+    name="pushcen",
+    help="Asynchronous, decentralized federated learning: no server, no rounds, small messages.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+)
+app.add_typer(bench.app, name="bench")
+app.add_typer(codec.app, name="codec")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pushcen {pushcen.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Train one model among many owners of private data."""
+
+
+__all__ = ["app"]

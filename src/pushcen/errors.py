@@ -1,0 +1,17 @@
+"""The errors that pushcen raises on purpose. Each says what was wrong, where, and what would be right."""
+
+
+class PushcenError(Exception):
+    """The base of them all: `except PushcenError` catches what pushcen refuses, and no bug."""
+
+
+class OptionError(PushcenError, ValueError):
+    """An option has a value that it cannot have."""
+
+
+class ModelError(PushcenError, ValueError):
+    """A model or tensor cannot be used as asked: it is not finite, or does not fit the schema."""
+
+
+class PayloadError(PushcenError, ValueError):
+    """Bytes that are not a well-formed payload for this model. Whoever raises it has changed nothing."""
