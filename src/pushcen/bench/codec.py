@@ -1,0 +1,115 @@
+"""How fast and how good the codec is, on a ResNet-18's weights, everything on one thread."""
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import torch
+
+from pushcen.bench.plain_kmeans import least_error, lloyd
+from pushcen.bench.timing import best_seconds
+from pushcen.bench.weights import trained_resnet18
+from pushcen.codec import Accumulator, Centroids, Schema, accumulate, cluster, decode, encode
+
+_SAMPLE = 1500
+
+
+@dataclass(frozen=True)
+class CodecFigures:
+    """What `pushcen bench codec --json` prints."""
+
+    weights: int
+    """Numbers that travel."""
+    encode_speedup_vs_plain: float
+    """Time of plain Lloyd (distance matrix, 3 iterations, random start) over that of encoding to final bytes."""
+    distortion_vs_optimum: dict[str, float]
+    """Mean squared error over the exact optimum's with a held zero, by K, on samples of every layer."""
+    distortion_vs_plain: float
+    """Mean squared error over that of plain Lloyd, at K = 32."""
+    encode_vs_memcpy: float
+    """Time of encoding to final bytes, over copying the same weights once."""
+    accumulate_vs_dense_add: float
+    """Time of checking and merging one packed message, over adding one dense float32 model."""
+    bits_per_weight: float
+    """Length of the whole message over the number of clustered weights."""
+    entropy_bits_per_weight: float
+    """The entropy of the indices: what an ideal coder of single indices would need."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the figures by name."""
+        return asdict(self)
+
+
+def measure(turns: int = 7) -> CodecFigures:
+    """Take every measurement; the best of `turns` for the quick ones. Takes half a minute."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _measure(turns)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _measure(turns: int) -> CodecFigures:
+    model = trained_resnet18()
+    schema = Schema.of(model)
+    codec = Centroids(clusters=32)
+    tensors = [tensor.detach() for tensor in schema.tensors(model)]
+    layers = {entry.name: t for entry, t in zip(schema.entries, tensors, strict=True) if entry.clustered}
+    copies = [torch.empty_like(tensor) for tensor in tensors]
+    payload = encode(model, codec, schema=schema)
+    dense = torch.cat([tensor.flatten() for tensor in tensors])
+    into = Accumulator.zeros(schema)
+    total = torch.zeros_like(dense)
+
+    def copy() -> None:
+        for target, tensor in zip(copies, tensors, strict=True):
+            target.copy_(tensor)
+
+    copying, encoding, adding, merging = best_seconds(
+        copy,
+        lambda: encode(model, codec, schema=schema),
+        lambda: total.add_(dense),
+        lambda: accumulate(payload.data, 1, into),
+        turns=turns,
+    )
+    plain: dict[str, torch.Tensor] = {}
+    generator = torch.Generator().manual_seed(0)
+    (lloyding,) = best_seconds(
+        lambda: plain.update({name: lloyd(layer, 32, generator) for name, layer in layers.items()}), turns=1
+    )
+    ours = decode(payload)
+    return CodecFigures(
+        weights=schema.size,
+        encode_speedup_vs_plain=lloyding / encoding,
+        distortion_vs_optimum={str(k): _vs_optimum(layers, k) for k in (4, 8, 16, 32)},
+        distortion_vs_plain=_squared_error(layers, ours) / _squared_error(layers, plain),
+        encode_vs_memcpy=encoding / copying,
+        accumulate_vs_dense_add=merging / adding,
+        bits_per_weight=8 * len(payload) / sum(layer.numel() for layer in layers.values()),
+        entropy_bits_per_weight=_entropy(layers, 32),
+    )
+
+
+def _squared_error(layers: dict[str, torch.Tensor], decoded: dict[str, torch.Tensor]) -> float:
+    return sum(float((layer - decoded[name]).double().square().sum()) for name, layer in layers.items())
+
+
+def _vs_optimum(layers: dict[str, torch.Tensor], clusters: int) -> float:
+    """Compare on a sample of each layer, which is what the exact optimum can be found for; each weighs as its layer."""
+    generator = torch.Generator().manual_seed(0)
+    ours = optimum = 0.0
+    for layer in layers.values():
+        sample = layer.flatten()[torch.randint(layer.numel(), (_SAMPLE,), generator=generator)]
+        error = (cluster(sample, clusters).decode() - sample).double().square().mean()
+        ours += layer.numel() * float(error)
+        optimum += layer.numel() * least_error(sample.numpy(), clusters)
+    return ours / optimum
+
+
+def _entropy(layers: dict[str, torch.Tensor], clusters: int) -> float:
+    bits = 0.0
+    for layer in layers.values():
+        counts = np.bincount(cluster(layer, clusters).indices.numpy().ravel())
+        share = counts[counts > 0] / counts.sum()
+        bits -= layer.numel() * float((share * np.log2(share)).sum())
+    return bits / sum(layer.numel() for layer in layers.values())

@@ -1,0 +1,87 @@
+"""A weighted sum of models that knows how much weight each coordinate has got."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from pushcen.codec.cluster import flatten
+from pushcen.codec.cut import Cut
+from pushcen.codec.schema import Schema
+from pushcen.errors import ModelError, OptionError
+
+Weight = int | float
+HEAVIEST = 2.0**60
+"""No single weight may be larger: with weights this heavy and values up to 2**60 a float32 sum cannot overflow."""
+
+
+@dataclass(eq=False)
+class Accumulator:
+    """The sum of weight times model, coordinate by coordinate, in one row of float32.
+
+    Own weights and payloads go in at any weights (whole quanta of mass, say); the mean comes out. Where fragments came
+    in, coordinates have got different weights, and each is divided by its own.
+
+    >>> model = nn.Linear(2, 1, bias=False)
+    >>> _ = nn.init.constant_(model.weight, 1.0)
+    >>> into = Accumulator.zeros(Schema.of(model))
+    >>> into.add_model(model, weight=3)
+    >>> _ = nn.init.constant_(model.weight, 5.0)
+    >>> into.add_model(model, weight=1)
+    >>> into.write_mean(model)
+    >>> model.weight.tolist(), into.weight
+    ([[2.0, 2.0]], 4)
+    """
+
+    schema: Schema
+    total: torch.Tensor
+    weight: Weight = 0
+    """The weight that every coordinate has got."""
+    cut: Cut | None = None
+    """How the fragments in here were cut; None if there are none."""
+    extra: list[Weight] | None = None
+    """The weight that the coordinates of each part have got beside it."""
+
+    @classmethod
+    def zeros(cls, schema: Schema, device: torch.device | str = "cpu") -> "Accumulator":
+        """Start with nothing."""
+        return cls(schema, torch.zeros(schema.size, device=device))
+
+    def add_model(self, model: nn.Module, weight: Weight) -> None:
+        """Add `weight` times the model's shared tensors, in place of a message from oneself."""
+        check_weight(weight)
+        tensors = self.schema.tensors(model)
+        for (_, place), tensor in zip(self.schema.slices(), tensors, strict=True):
+            self.total[place].add_(flatten(tensor).to(self.total.device), alpha=float(weight))
+        self.weight += weight
+
+    def weights(self) -> torch.Tensor:
+        """Return the weight of each coordinate, all in one row."""
+        weights = torch.full((self.schema.size,), float(self.weight))
+        if self.cut is not None and self.extra is not None:
+            for part, extra in enumerate(self.extra):
+                ones = np.ones(self.cut.size(part, self.schema.size), np.float32)
+                self.cut.scatter_add(ones, part, weights, extra)
+        return weights.to(self.total.device)
+
+    def write_mean(self, model: nn.Module) -> None:
+        """Set the model's shared tensors to the weighted mean; a coordinate that has got no weight keeps its value."""
+        tensors = self.schema.tensors(model)
+        if self.cut is None and not self.weight:
+            raise ModelError("nothing has been accumulated: there is no mean to write")
+        divisor = self.weights() if self.cut is not None else None
+        with torch.no_grad():
+            for (entry, place), tensor in zip(self.schema.slices(), tensors, strict=True):
+                if divisor is None:
+                    mean = self.total[place] / float(self.weight)
+                else:
+                    own = flatten(tensor).to(self.total.device)
+                    mean = torch.where(divisor[place] > 0, self.total[place] / divisor[place], own)
+                tensor.copy_(mean.view(entry.shape))
+
+
+def check_weight(weight: Weight) -> None:
+    """Refuse a weight that is negative, not finite, or absurdly large."""
+    if not (np.isfinite(weight) and 0 <= weight <= HEAVIEST):
+        raise OptionError(f"weight = {weight!r}: must be a number between 0 and 2**60")

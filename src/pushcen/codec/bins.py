@@ -1,0 +1,69 @@
+"""Bins for a fine histogram that one far outlier cannot spoil.
+
+A value x falls into the bin of the leading bits of the float |x| + knee. Below the knee that is a linear scale, above
+it a logarithmic one, with `2 ** (23 - shift)` bins to each octave: a weight that lies far out costs a few more bins and
+takes nothing from the others.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+LIMIT = 2.0**60
+"""No weight may be larger than this: a weighted sum of models, in float32, then cannot overflow."""
+
+_OCTAVES = 20
+_SAMPLE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """`2 * half` bins, in the order of the values; zero falls into bin `half`."""
+
+    knee: np.float32
+    shift: int
+    half: int
+
+    @classmethod
+    def fit(cls, sample: NDArray[np.float32], largest: float, clusters: int) -> "Bins":
+        """Choose bins for weights of which `sample` is a part and `largest` the largest magnitude.
+
+        >>> Bins.fit(np.array([-1, 0, 1, 3], np.float32), largest=1e4, clusters=32).half
+        6770
+        """
+        magnitudes = np.abs(sample[sample != 0])
+        middle = magnitudes.size // 2
+        typical = float(np.partition(magnitudes, middle)[middle]) if magnitudes.size else largest
+        knee = np.float32(max(typical, largest * 2.0**-_OCTAVES, 2.0**-100))
+        shift = 14 if clusters <= 64 else 13
+        top = int(_bits(np.float32(largest) + knee) - _bits(knee)) >> shift
+        return cls(knee, shift, top + 1)
+
+    @property
+    def base(self) -> int:
+        """The bits of the knee: those of the first bin's lower edge."""
+        return int(_bits(self.knee))
+
+    def locate(self, values: NDArray[np.float32]) -> NDArray[np.int32]:
+        """Return the bin of each value, which may lie below the first or above the last.
+
+        >>> bins = Bins(np.float32(1), shift=22, half=4)
+        >>> bins.locate(np.array([-1.5, -0.1, 0, 0.1, 0.6, 1.5, 100], np.float32))
+        array([ 1,  3,  4,  4,  5,  6, 17], dtype=int32)
+        """
+        steps = (_bits(np.abs(values) + self.knee) - np.int32(self.base)) >> np.int32(self.shift)
+        return np.int32(self.half) + (steps ^ (_bits(values) >> np.int32(31)))  # ^ -1 mirrors what is negative
+
+
+def sample_stride(size: int) -> int:
+    """Return the stride that takes about 256 of `size` values.
+
+    >>> sample_stride(10), sample_stride(10_000_000)
+    (1, 39062)
+    """
+    return max(1, size // _SAMPLE)
+
+
+def _bits(values: NDArray[np.float32] | np.float32) -> NDArray[np.int32]:
+    return np.asarray(values, np.float32).view(np.int32)

@@ -1,0 +1,147 @@
+"""The codec of the paper: K centroids a layer, and a short index for each weight."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from pushcen.codec import cpu
+from pushcen.codec.accumulator import Accumulator, Weight
+from pushcen.codec.bins import LIMIT
+from pushcen.codec.cells import Values
+from pushcen.codec.cluster import Profile, check_options, fit, kernels, largest
+from pushcen.codec.cpu import Bytes
+from pushcen.codec.reference import Reference
+from pushcen.codec.schema import Entry, Schema
+from pushcen.errors import PayloadError
+
+
+@dataclass(frozen=True)
+class Centroids:
+    """Each clustered layer as a table of centroids and packed indices; everything else as float32.
+
+    `start` is a dictionary to start from, table by name, and `rng` draws the paper's random start where there is none:
+    see `cluster`. Neither is part of the message.
+
+    >>> Centroids(clusters=1)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: clusters = 1: must be a whole number between 2 and 256
+    """
+
+    clusters: int = 32
+    profile: Profile = field(default="default", compare=False)
+    start: dict[str, torch.Tensor] = field(default_factory=dict, compare=False, repr=False)
+    rng: np.random.Generator | None = field(default=None, compare=False, repr=False)
+
+    code: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        check_options(self.clusters, self.profile)
+
+    @property
+    def bits(self) -> int:
+        """Bits of an index: log2 of the number of clusters, rounded up."""
+        return (self.clusters - 1).bit_length()
+
+    def size(self, schema: Schema) -> int:
+        """Return the length of the body in bytes."""
+        tables = len(schema.clustered)
+        packed = sum(self._packed_size(entry) for entry in schema.clustered)
+        return 4 * tables * (self.clusters - 1) + 4 * _plain_size(schema) + tables + packed
+
+    def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
+        """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it."""
+        tables, plain, zeros, packed = self._sections(schema, body)
+        layer = at = begin = 0
+        for entry, row in rows:
+            if not entry.size:
+                continue
+            if not entry.clustered:
+                largest(row, entry.name)
+                plain[at : at + entry.size] = row.cpu().numpy()
+                at += entry.size
+                continue
+            start = self.start.get(entry.name)
+            cells, bins = fit(row, self.clusters, start=start, profile=self.profile, rng=self.rng, name=entry.name)
+            tables[layer] = np.delete(cells.centroids, cells.zero_index)
+            zeros[layer] = cells.zero_index
+            kernels(row).assign_packed(row, cells, bins, self.bits, packed[begin:])
+            begin += self._packed_size(entry)
+            layer += 1
+
+    def check(self, schema: Schema, body: Bytes) -> None:
+        """Refuse a body of the right length that no encoder makes."""
+        tables, plain, zeros, packed = self._sections(schema, body)
+        if cpu.largest_value(tables.reshape(-1)) > LIMIT or cpu.largest_value(plain) > LIMIT:
+            raise PayloadError("the payload has a value that is not finite, or larger than 2**60")
+        if zeros.size and zeros.max() >= self.clusters:
+            raise PayloadError(f"the payload's zero index {zeros.max()} is beyond its {self.clusters} centroids")
+        if any((np.diff(table) < 0).any() for table in _with_zero(tables, zeros)):
+            raise PayloadError("the payload's centroids are not sorted around zero")
+        begin = 0
+        for entry in schema.clustered:
+            indices = packed[begin : begin + self._packed_size(entry)]
+            begin += indices.size
+            unused = 8 * indices.size - self.bits * entry.size
+            if int(indices[-1]) >> (8 - unused):
+                raise PayloadError(f"the indices of {entry.name} do not end in zero bits")
+            if self.clusters < 1 << self.bits:
+                highest = cpu.highest_index(indices, self.bits, entry.size)
+                if highest >= self.clusters:
+                    raise PayloadError(f"{entry.name} has index {highest}, beyond its {self.clusters} centroids")
+
+    def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator, reference: Reference | None) -> None:
+        """Add `weight` times the decoded model, one pass over the packed indices."""
+        tables, plain, zeros, packed = self._sections(schema, body)
+        scaled = _with_zero(tables, zeros) * np.float32(weight)
+        work = kernels(into.total)
+        layer = at = begin = 0
+        for entry, place in schema.slices():
+            if not entry.size:
+                continue
+            if entry.clustered:
+                end = begin + self._packed_size(entry)
+                work.add_packed(packed[begin:end], self.bits, scaled[layer], into.total[place])
+                begin = end
+                layer += 1
+            else:
+                work.add_values(plain[at : at + entry.size], weight, into.total[place])
+                at += entry.size
+        if reference is not None:
+            into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
+        into.weight += weight
+
+    def tables(self, schema: Schema, body: Bytes) -> dict[str, torch.Tensor]:
+        """Return each clustered layer's centroids, by name (V in the paper)."""
+        tables, _, zeros, _ = self._sections(schema, body)
+        named = zip(schema.clustered, _with_zero(tables, zeros), strict=True)
+        return {entry.name: torch.from_numpy(table) for entry, table in named}
+
+    def _packed_size(self, entry: Entry) -> int:
+        return -(-entry.size * self.bits // 8)
+
+    def _sections(self, schema: Schema, body: Bytes) -> tuple[Values, Values, Bytes, Bytes]:
+        tables = len(schema.clustered)
+        plain = 4 * tables * (self.clusters - 1)
+        zeros = plain + 4 * _plain_size(schema)
+        return (
+            body[:plain].view(np.float32).reshape(tables, self.clusters - 1),
+            body[plain:zeros].view(np.float32),
+            body[zeros : zeros + tables],
+            body[zeros + tables :],
+        )
+
+
+def _plain_size(schema: Schema) -> int:
+    return sum(entry.size for entry in schema.entries if not entry.clustered)
+
+
+def _with_zero(tables: Values, zeros: Bytes) -> Values:
+    """Put the zero that is not sent back into each table."""
+    layers, sent = tables.shape
+    full = np.zeros((layers, sent + 1), np.float32)
+    place = np.arange(sent)[None, :]
+    np.put_along_axis(full, place + (place >= zeros[:, None]), tables, axis=1)
+    return full

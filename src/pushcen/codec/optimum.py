@@ -1,0 +1,197 @@
+"""The best K - 1 centroids beside a held zero, for a histogram.
+
+With zero held, what lies on one side of it does not concern the other, so each side is solved alone. Dynamic
+programming on some hundred groups of bins finds the optimum's shape for every number of centroids at once; Lloyd's
+iteration on the bins themselves, with sums at hand, settles it. Neither looks at a weight.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pushcen.codec.jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_SLACK = 1.01  # the wished-for zero index is taken if it costs no more than this,
+_NOUGHT = 1e-13  # or nothing but rounding
+_ROUNDS = 200  # Lloyd's iteration ends by itself, nearly always long before
+
+
+@kernel
+def best_centroids(counts: Floats, sums: Floats, half: int, clusters: int, wish: int) -> tuple[Floats, Floats, int]:
+    """Return the centroids below zero, those above it (both outwards), and the zero index.
+
+    Fewer than `clusters` - 1 come back when there are fewer different bins. The zero index is `wish` unless another
+    is better by over a hundredth; then it is the best.
+    """
+    below = _side(counts[:half][::-1], -sums[:half][::-1])
+    above = _side(counts[half:], sums[half:])
+    groups = max(3 * clusters, 48)  # per side: within a hundredth of the optimum, and quick
+    edges_below = _groups(below, groups)
+    edges_above = _groups(above, groups)
+    cost_below, from_below = _levels(below, edges_below, clusters - 1)
+    cost_above, from_above = _levels(above, edges_above, clusters - 1)
+    best = 0
+    for zero in range(clusters):
+        if cost_below[zero] + cost_above[clusters - 1 - zero] < cost_below[best] + cost_above[clusters - 1 - best]:
+            best = zero
+    least = cost_below[best] + cost_above[clusters - 1 - best]
+    enough = _SLACK * least + _NOUGHT * (cost_below[0] + cost_above[0])
+    zero = wish if cost_below[wish] + cost_above[clusters - 1 - wish] <= enough else best
+    return (
+        -_settle(below, _cuts(from_below, edges_below, zero)),
+        _settle(above, _cuts(from_above, edges_above, clusters - 1 - zero)),
+        zero,
+    )
+
+
+@kernel
+def _side(counts: Floats, sums: Floats) -> Floats:
+    """Return running sums outwards over the bins in use: rows of count, sum, sum of squares, and each bin's mean."""
+    used = 0
+    for count in counts:
+        used += count > 0
+    side = np.zeros((4, used + 1))
+    at = 0
+    for bin in range(counts.size):
+        if counts[bin] > 0:
+            mean = max(sums[bin], 0.0) / counts[bin]
+            side[0, at + 1] = side[0, at] + counts[bin]
+            side[1, at + 1] = side[1, at] + sums[bin]
+            side[2, at + 1] = side[2, at] + sums[bin] * mean
+            side[3, at] = mean
+            at += 1
+    side[3, used] = np.inf
+    return side
+
+
+@kernel
+def _groups(side: Floats, limit: int) -> Ints:
+    """Cut the bins into at most about `limit` groups, fine where the optimum will have centroids close together.
+
+    The optimum's density goes with the cube root of the weights' (Panter and Dite), so a group holds an equal share
+    of that; a gap counts with its width, so nothing is grouped across one.
+    """
+    bins = side.shape[1] - 1
+    if bins <= limit:
+        return np.arange(bins + 1)
+    share = np.empty(bins)
+    before = 0.0
+    for bin in range(bins):
+        width = side[3, bin] - before
+        before = side[3, bin]
+        share[bin] = np.cbrt((side[0, bin + 1] - side[0, bin]) * width * width)
+    fill = _fill(share, limit)
+    edges = np.zeros(bins + 1, np.int64)
+    count = 0
+    held = 0.0
+    for bin in range(bins):
+        if held > 0 and held + share[bin] > fill:
+            count += 1
+            edges[count] = bin
+            held = 0.0
+        held += share[bin]
+    edges[count + 1] = bins
+    return edges[: count + 2]
+
+
+@kernel
+def _fill(share: Floats, limit: int) -> float:
+    """Return the share of a group: a bin with more than that is a group by itself, and the others share the rest."""
+    fill = float(share.sum()) / limit
+    for _ in range(20):
+        alone = 0
+        rest = 0.0
+        for one in share:
+            if one > fill:
+                alone += 1
+            else:
+                rest += one
+        even = rest / max(limit - alone, 1)
+        if even >= fill:
+            break
+        fill = even
+    return fill
+
+
+@kernel
+def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
+    """Return the least cost with 0, 1, ... `most` centroids, and for each group edge where its last cell begins.
+
+    The cell at zero costs its sum of squares. Where the last cell of the best solution begins never moves inwards as
+    the edge moves outwards, so halving the edges halves the search (divide and conquer).
+    """
+    groups = edges.size - 1
+    n = side[0][edges]
+    s = side[1][edges]
+    q = side[2][edges]
+    cost = np.empty(most + 1)
+    start = np.zeros((most + 1, groups + 1), np.int64)
+    before = q.copy()
+    now = np.empty(groups + 1)
+    todo = np.empty((64, 4), np.int64)
+    cost[0] = q[groups]
+    for level in range(1, most + 1):
+        todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, groups, 0, groups
+        waiting = 1
+        while waiting:
+            waiting -= 1
+            first, last, low, high = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3]
+            edge = (first + last) // 2
+            least = np.inf
+            at = low
+            for begin in range(low, min(high, edge) + 1):
+                count = n[edge] - n[begin]
+                total = s[edge] - s[begin]
+                value = before[begin] + (q[edge] - q[begin] - total * total / count if count > 0 else 0.0)
+                if value < least:
+                    least = value
+                    at = begin
+            now[edge] = least
+            start[level, edge] = at
+            if first < edge:
+                todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3] = first, edge - 1, low, at
+                waiting += 1
+            if edge < last:
+                todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3] = edge + 1, last, at, high
+                waiting += 1
+        before, now = now, before
+        cost[level] = before[groups]
+    return np.maximum(cost, 0.0), start
+
+
+@kernel
+def _cuts(start: Ints, edges: Ints, centroids: int) -> Ints:
+    """Return the bins where the cells of the best solution begin, and the end of the last."""
+    cuts = np.empty(centroids + 1, np.int64)
+    group = edges.size - 1
+    cuts[centroids] = edges[group]
+    for level in range(centroids, 0, -1):
+        group = start[level, group]
+        cuts[level - 1] = edges[group]
+    return cuts
+
+
+@kernel
+def _settle(side: Floats, cuts: Ints) -> Floats:
+    """Move the cuts between cells to the middle between centroids until none moves; return the centroids in use."""
+    centroids = np.zeros(cuts.size - 1)
+    for _ in range(_ROUNDS):
+        for cell in range(centroids.size):
+            count = side[0, cuts[cell + 1]] - side[0, cuts[cell]]
+            if count > 0:
+                centroids[cell] = (side[1, cuts[cell + 1]] - side[1, cuts[cell]]) / count
+        moved = False
+        inner = 0.0
+        for cell in range(centroids.size):
+            cut = np.searchsorted(side[3, :-1], (inner + centroids[cell]) / 2, side="right")
+            moved |= cut != cuts[cell]
+            cuts[cell] = cut
+            inner = centroids[cell]
+        if not moved:
+            break
+    used = np.zeros(centroids.size, np.bool_)
+    for cell in range(centroids.size):
+        used[cell] = side[0, cuts[cell + 1]] > side[0, cuts[cell]] and centroids[cell] > 0
+    return centroids[used]

@@ -1,0 +1,6 @@
+"""The models of the paper's experiments, in plain PyTorch. Nothing here knows how they are trained or sent."""
+
+from pushcen.models.lenet import LeNet
+from pushcen.models.resnet import resnet18
+
+__all__ = ["LeNet", "resnet18"]

@@ -1,0 +1,100 @@
+"""The kernels for the CPU and those for any device give the same results, bit for bit."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pushcen.codec import anywhere, cpu
+from pushcen.codec.bins import Bins, sample_stride
+from pushcen.codec.cells import Cells
+from pushcen.codec.cluster import fit
+from pushcen.codec.optimum import best_centroids
+
+SIZES = [0, 1, 7, 8, 9, 511, 512, 513, 5000, (1 << 20) + 11]
+
+
+def layer(size, seed=0):
+    return torch.randn(size, generator=torch.Generator().manual_seed(seed)) * 0.05
+
+
+def index_list(packed, bits, count):
+    """Slow and obvious: the bytes as one long number, least significant bit first."""
+    number = int.from_bytes(packed.tobytes(), "little")
+    return [number >> (bits * i) & ((1 << bits) - 1) for i in range(count)]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_histograms_are_equal(size):
+    weights = layer(size)
+    bins = Bins.fit(weights[:: sample_stride(size)].numpy(), cpu.largest(weights), 32)
+    assert cpu.largest(weights) == anywhere.largest(weights)
+    for ours, theirs in zip(cpu.histogram(weights, bins), anywhere.histogram(weights, bins), strict=True):
+        assert (ours == theirs).all()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("clusters", [2, 3, 32, 200])
+def test_assigned_and_packed_indices_are_equal(size, clusters):
+    weights = layer(size)
+    cells, bins = fit(weights, clusters)
+    bits = math.ceil(math.log2(clusters))
+    length = -(-size * bits // 8)
+    indices = cpu.assign(weights, cells, bins)
+    assert torch.equal(indices, anywhere.assign(weights, cells, bins))
+    packed = np.zeros((2, length + cpu.SPARE), np.uint8)
+    cpu.assign_packed(weights, cells, bins, bits, packed[0])
+    anywhere.assign_packed(weights, cells, bins, bits, packed[1])
+    assert (packed[0, :length] == packed[1, :length]).all()
+    if size < 10_000:
+        assert index_list(packed[0, :length], bits, size) == indices.tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_adding_from_packed_indices_is_equal(size, bits):
+    generator = np.random.default_rng(bits)
+    packed = generator.integers(0, 256, -(-size * bits // 8)).astype(np.uint8)
+    table = generator.normal(size=1 << bits).astype(np.float32)
+    sums = layer(size, seed=1), layer(size, seed=1)
+    cpu.add_packed(packed, bits, table, sums[0])
+    anywhere.add_packed(packed, bits, table, sums[1])
+    assert torch.equal(*sums)
+    if size < 10_000:
+        indices = index_list(packed, bits, size)
+        assert sums[0].tolist() == (layer(size, seed=1) + torch.from_numpy(table[indices])).tolist()
+        assert cpu.highest_index(packed, bits, size) == max(indices, default=0)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_adding_values_is_equal(size):
+    sums = layer(size, seed=1), layer(size, seed=1)
+    for kernels, into in zip((cpu, anywhere), sums, strict=True):
+        kernels.add_values(layer(size).numpy(), 0.3, into)
+    assert torch.equal(*sums)
+
+
+@given(st.lists(st.floats(-(2.0**60), 2.0**60, width=32), min_size=1, max_size=50), st.integers(2, 256))
+def test_bins_keep_the_order_of_values_and_hold_them_all(values, clusters):
+    row = np.sort(np.array(values, np.float32)) + 0  # no -0.0, which sorts like 0.0
+    bins = Bins.fit(row, float(np.abs(row).max()), clusters)
+    places = bins.locate(row)
+    assert (np.diff(places) >= 0).all()
+    assert places.min() >= 0
+    assert places.max() < 2 * bins.half
+    assert 2 * bins.half < 100_000
+    assert bins.locate(np.float32([0]))[0] == bins.half
+
+
+def test_what_is_exactly_zero_has_the_zero_index_even_among_equal_centroids():
+    cells = Cells.nearest(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), zero_index=2)
+    bins = Bins(np.float32(1), 14, 2000)
+    assert cpu.assign(torch.zeros(3), cells, bins).tolist() == [2, 2, 2]
+
+
+def test_the_optimum_on_bins_ends_when_there_are_fewer_bins_than_centroids():
+    below, above, zero = best_centroids(np.array([0.0, 3.0, 4.0, 1.0]), np.array([0, -3.0, 0, 9.0]), 2, 8, 4)
+    assert (below.tolist(), above.tolist(), zero) == ([-1.0], [9.0], 4)
