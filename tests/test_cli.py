@@ -1,5 +1,6 @@
 """The command line: quick to answer, and true to its version."""
 
+import json
 import subprocess
 import sys
 
@@ -33,3 +34,45 @@ def test_version_is_the_packages():
     result = CliRunner().invoke(app, ["--version"])
     assert result.exit_code == 0
     assert result.output.strip() == f"pushcen {pushcen.__version__}"
+
+
+def test_the_codecs_demonstration_shows_both_models():
+    result = CliRunner().invoke(app, ["codec", "demo", "--clusters", "16"])
+    assert result.exit_code == 0, result.output
+    assert "LeNet" in result.output
+    assert "ResNet-18" in result.output
+    assert "5.611" in result.output  # MB: four bits for each of a ResNet-18's weights
+
+
+def test_the_cost_command_prints_the_papers_sizes():
+    result = CliRunner().invoke(app, ["codec", "cost"])
+    assert result.exit_code == 0, result.output
+    for size in ("0.976", "1.298", "1.622", "48.698", "62.511", "76.330", "48.894", "62.771", "76.654", "449.112"):
+        assert size in result.output
+
+
+def test_what_pushcen_refuses_is_one_line_and_no_traceback():
+    result = CliRunner().invoke(app, ["codec", "demo", "--clusters", "300"])
+    assert result.exit_code == 2
+    assert result.stderr == "error: clusters = 300: must be a whole number between 2 and 256\n"
+
+
+@pytest.mark.slow
+def test_the_codecs_benchmark_prints_its_figures_as_one_json_object():
+    result = CliRunner().invoke(app, ["bench", "codec", "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert set(figures) == {
+        "weights",
+        "encode_speedup_vs_plain",
+        "distortion_vs_optimum",
+        "distortion_vs_plain",
+        "encode_vs_memcpy",
+        "accumulate_vs_dense_add",
+        "bits_per_weight",
+        "entropy_bits_per_weight",
+    }
+    assert set(figures["distortion_vs_optimum"]) == {"4", "8", "16", "32"}
+    assert max(figures["distortion_vs_optimum"].values()) <= 1.02
+    assert figures["distortion_vs_plain"] <= 0.3
+    assert figures["entropy_bits_per_weight"] < figures["bits_per_weight"] < 5.01

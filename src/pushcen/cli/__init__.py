@@ -4,15 +4,30 @@ Each group of commands has a file of its own here; the work itself is done elsew
 runs, so that `pushcen --help` answers at once, without torch.
 """
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from typer.core import TyperGroup
 
 import pushcen
 from pushcen.cli import bench, codec
 
+
+class _Commands(TyperGroup):
+    """Shows what pushcen refuses as one line, not as a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except pushcen.PushcenError as error:
+            Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+            raise typer.Exit(2) from None
+
+
 app = typer.Typer(
     name="pushcen",
+    cls=_Commands,
     help="Asynchronous, decentralized federated learning: no server, no rounds, small messages.",
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
