@@ -39,7 +39,7 @@ class CodecFigures:
         return asdict(self)
 
 
-def measure(turns: int = 7) -> CodecFigures:
+def measure(turns: int = 20) -> CodecFigures:
     """Take every measurement; the best of `turns` for the quick ones. Takes half a minute."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -36,7 +36,7 @@ class Bins:
         middle = magnitudes.size // 2
         typical = float(np.partition(magnitudes, middle)[middle]) if magnitudes.size else largest
         knee = np.float32(max(typical, largest * 2.0**-_OCTAVES, 2.0**-100))
-        shift = 14 if clusters <= 64 else 13
+        shift = 14 if clusters <= 64 else 13  # finer bins than needed would not stay in the innermost cache
         top = int(_bits(np.float32(largest) + knee) - _bits(knee)) >> shift
         return cls(knee, shift, top + 1)
 

@@ -78,7 +78,7 @@ class Centroids:
             raise PayloadError("the payload has a value that is not finite, or larger than 2**60")
         if zeros.size and zeros.max() >= self.clusters:
             raise PayloadError(f"the payload's zero index {zeros.max()} is beyond its {self.clusters} centroids")
-        if any((np.diff(table) < 0).any() for table in _with_zero(tables, zeros)):
+        if (np.diff(_with_zero(tables, zeros), axis=1) < 0).any():
             raise PayloadError("the payload's centroids are not sorted around zero")
         begin = 0
         for entry in schema.clustered:

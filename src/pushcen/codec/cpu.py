@@ -49,9 +49,9 @@ def histogram(weights: torch.Tensor, bins: Bins) -> tuple[NDArray[np.float64], N
     >>> histogram(torch.tensor([-0.75, 0.25, 0.25]), bins)
     (array([1., 0., 2., 0.]), array([-0.75,  0.  ,  0.5 ,  0.  ]))
     """
-    counts, sums = np.zeros((2, 2 * bins.half))
+    counts, sums = np.zeros(2 * bins.half, np.uint32), np.zeros(2 * bins.half)
     _fill(*_views(weights, bins), counts, sums)
-    return counts, sums
+    return counts.astype(np.float64), sums
 
 
 def assign(weights: torch.Tensor, cells: Cells, bins: Bins) -> torch.Tensor:
@@ -153,7 +153,7 @@ def _fill(values, bits, knee, base, half, shift, counts, sums):  # type: ignore[
         block = values[begin : begin + _BLOCK]
         _locate(block, bits[begin : begin + _BLOCK], knee, base, half, shift, bins)
         for i in range(block.size):
-            counts[at[i]] += 1.0
+            counts[at[i]] += np.uint32(1)
         for i in range(block.size):
             sums[at[i]] += block[i]
 
