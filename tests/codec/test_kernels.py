@@ -2,17 +2,21 @@
 
 import math
 
+import numba.core.caching
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pushcen.codec import anywhere, cpu
+import pushcen.codec.clustering
+from pushcen.codec import Accumulator, Centroids, Cut, Dense, Fragment, Schema, accumulate, anywhere, cpu, encode
 from pushcen.codec.bins import Bins, sample_stride
 from pushcen.codec.cells import Cells
-from pushcen.codec.cluster import fit
+from pushcen.codec.clustering import fit
+from pushcen.codec.jit import kernel
 from pushcen.codec.optimum import best_centroids
+from pushcen.models import LeNet
 
 SIZES = [0, 1, 7, 8, 9, 511, 512, 513, 5000, (1 << 20) + 11]
 
@@ -98,3 +102,34 @@ def test_what_is_exactly_zero_has_the_zero_index_even_among_equal_centroids():
 def test_the_optimum_on_bins_ends_when_there_are_fewer_bins_than_centroids():
     below, above, zero = best_centroids(np.array([0.0, 3.0, 4.0, 1.0]), np.array([0, -3.0, 0, 9.0]), 2, 8, 4)
     assert (below.tolist(), above.tolist(), zero) == ([-1.0], [9.0], 4)
+
+
+@pytest.mark.parametrize(
+    "codec", [Centroids(32), Centroids(7), Centroids(32, profile="paper"), Dense("float16")], ids=str
+)
+def test_a_whole_message_is_the_same_on_any_device(codec, monkeypatch):
+    model = LeNet(10)
+    schema = Schema.of(model)
+    messages, sums = [], []
+    for kernels in (cpu, anywhere):
+        monkeypatch.setattr(pushcen.codec.clustering, "cpu", kernels)
+        into = Accumulator.zeros(schema)
+        messages.append(encode(model, codec).data)
+        accumulate(messages[-1], 3, into)
+        sums.append(into.total)
+    assert messages[0] == messages[1]
+    assert torch.equal(*sums)
+
+
+def test_a_fragment_lands_in_the_places_that_its_cut_names():
+    model = LeNet(10)
+    into = Accumulator.zeros(Schema.of(model))
+    accumulate(encode(model, Fragment(2, Cut(5, seed=9))), 2, into)
+    row = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    places = torch.from_numpy(Cut(5, seed=9).places(2, 0, row.numel()))
+    assert torch.equal(into.total, torch.zeros_like(row).index_copy(0, places, 2 * row[places]))
+
+
+def test_kernels_compile_where_nothing_can_be_kept(monkeypatch):
+    monkeypatch.setattr(numba.core.caching.CompileResultCacheImpl, "_locator_classes", [])
+    assert kernel(lambda x: 2 * x)(21) == 42

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -20,8 +21,8 @@ def demo(clusters: Clusters = 32) -> None:
     chosen = Centroids(clusters)
     with console.status("training both models a little, on scikit-learn's digits ..."):
         rows = encode_models(chosen)
-    table = Table(title=f"What the codec makes of a model, K = {clusters}")
-    for name in ("model", "numbers", "dense MB", "sent MB", "ratio", "error", "encode", "merge"):
+    table = Table(title=f"What the codec makes of a model, K = {clusters}", box=box.SIMPLE_HEAD, padding=(0, 0, 0, 1))
+    for name in ("model", "numbers", "dense MB", "sent MB", "ratio", "distortion", "encode", "merge"):
         table.add_column(name, justify="left" if name == "model" else "right")
     for row in rows:
         table.add_row(
@@ -36,7 +37,7 @@ def demo(clusters: Clusters = 32) -> None:
         )
     console.print(table)
     console.print(
-        "error: mean squared error over the weights' mean square, of the clustered layers\n"
+        "distortion: mean squared error over mean square, of the clustered layers\n"
         "encode, merge: best of five, one thread; merging reads the packed bytes directly"
     )
 

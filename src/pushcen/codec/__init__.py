@@ -20,7 +20,7 @@ messages and fragments, for other methods, have the same interface. Nothing here
 
 from pushcen.codec.accumulator import Accumulator
 from pushcen.codec.centroids import Centroids
-from pushcen.codec.cluster import Clusters, cluster
+from pushcen.codec.clustering import Clusters, cluster
 from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec.cluster import flatten
+from pushcen.codec.clustering import flatten
 from pushcen.codec.cut import Cut
 from pushcen.codec.schema import Schema
 from pushcen.errors import ModelError, OptionError

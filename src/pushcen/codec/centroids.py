@@ -11,7 +11,7 @@ from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.bins import LIMIT
 from pushcen.codec.cells import Values
-from pushcen.codec.cluster import Profile, check_options, fit, kernels, largest
+from pushcen.codec.clustering import Profile, check_options, fit, kernels, largest
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Entry, Schema

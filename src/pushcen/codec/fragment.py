@@ -12,7 +12,7 @@ from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.bins import LIMIT
 from pushcen.codec.cells import Values
-from pushcen.codec.cluster import largest
+from pushcen.codec.clustering import largest
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.cut import Cut
 from pushcen.codec.reference import Reference

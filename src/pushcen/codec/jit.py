@@ -13,5 +13,13 @@ R = TypeVar("R")
 
 
 def kernel(function: Callable[..., R]) -> Callable[..., R]:
-    """Compile `function` with numba at its first call."""
-    return cast(Callable[..., R], numba.njit(nogil=True, cache=True)(function))
+    """Compile `function` with numba at its first call.
+
+    >>> kernel(lambda x: x + 1)(2)
+    3
+    """
+    try:
+        compiled = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no folder to keep it in, as in a read-only container: compile at every start
+        compiled = numba.njit(nogil=True)(function)
+    return cast(Callable[..., R], compiled)

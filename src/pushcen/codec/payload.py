@@ -11,7 +11,7 @@ from torch import nn
 from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight, check_weight
 from pushcen.codec.centroids import Centroids
-from pushcen.codec.cluster import flatten
+from pushcen.codec.clustering import flatten
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment

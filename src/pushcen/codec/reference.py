@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from pushcen.codec.cluster import flatten
+from pushcen.codec.clustering import flatten
 from pushcen.codec.schema import Schema
 
 
