@@ -11,6 +11,7 @@ from pushcen.codec.bins import Bins
 from pushcen.codec.cells import Cells, Values
 
 Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
 _CHUNK = 1 << 20
 
 
@@ -24,21 +25,23 @@ def largest(weights: torch.Tensor) -> float:
     return most if np.isfinite(most) else np.inf
 
 
-def histogram(weights: torch.Tensor, bins: Bins) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Count and add up the weights in each bin.
+def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]:
+    """Count and add up the weights in each bin; return that, and what `largest` does.
+
+    What lies beyond the outermost bin falls into it.
 
     >>> bins = Bins(np.float32(1), shift=22, half=2)
-    >>> histogram(torch.tensor([-0.75, 0.25, 0.25]), bins)
-    (array([1., 0., 2., 0.]), array([-0.75,  0.  ,  0.5 ,  0.  ]))
+    >>> histogram(torch.tensor([-0.75, 0.25, 0.25, 9.0]), bins)
+    (array([1., 0., 2., 1.]), array([-0.75,  0.  ,  0.5 ,  9.  ]), 9.0)
     """
     counts = torch.zeros(2 * bins.half, dtype=torch.float64, device=weights.device)
     sums = torch.zeros_like(counts)
     for chunk in torch.split(weights, _CHUNK):
         steps = ((chunk.abs() + float(bins.knee)).view(torch.int32) - bins.base) >> bins.shift
-        at = bins.half + (steps ^ (chunk.view(torch.int32) >> 31))
+        at = bins.half + (steps.clamp(max=bins.half - 1) ^ (chunk.view(torch.int32) >> 31))
         counts += torch.bincount(at, minlength=counts.numel())
         sums.index_add_(0, at, chunk.double())
-    return counts.cpu().numpy(), sums.cpu().numpy()
+    return counts.cpu().numpy(), sums.cpu().numpy(), largest(weights)
 
 
 def assign(weights: torch.Tensor, cells: Cells, bins: Bins) -> torch.Tensor:  # noqa: ARG001 (same as in cpu.py)

@@ -20,6 +20,7 @@ from pushcen.codec.optimum import best_centroids
 from pushcen.errors import ModelError, OptionError
 
 Profile = Literal["default", "paper"]
+Floats = NDArray[np.float64]
 _PAPER_ITERATIONS = 3
 _FEW = 1024  # up to here every value is a bin of its own
 
@@ -85,19 +86,12 @@ def fit(
     table = None if start is None else start.detach().double().cpu().numpy()
     if table is not None and (table.shape != (clusters,) or not np.isfinite(table).all()):
         raise OptionError(f"start for {name}: must be {clusters} finite values, not {list(table.shape)}")
-    most = largest(weights, name)
-    sample = weights[:: sample_stride(weights.numel())].cpu().numpy()
-    bins = Bins.fit(sample, most, clusters)
     if profile == "paper":
+        bins = Bins.fit(_sample(weights), largest(weights, name), clusters)
         return _paper_cells(weights, bins, clusters, table, rng or np.random.default_rng(0)), bins
-    if weights.numel() <= _FEW:
-        values, counts = np.unique(weights.double().cpu().numpy(), return_counts=True)
-        sums, half = counts * values, int((values < 0).sum())
-    else:
-        counts, sums = kernels(weights).histogram(weights, bins)
-        half = bins.half
+    counts, sums, half, bins = _histogram(weights, clusters, name)
     wish = clusters // 2 if table is None else int(np.abs(table).argmin())
-    below, above, zero = best_centroids(counts.astype(np.float64), sums, half, clusters, wish)
+    below, above, zero = best_centroids(counts, sums, half, clusters, wish)
     kept = np.zeros(0) if table is None else table
     lower = _completed(-below, zero, -kept[kept < 0])
     upper = _completed(above, clusters - 1 - zero, kept[kept > 0])
@@ -112,12 +106,7 @@ def largest(weights: torch.Tensor, name: str) -> float:
     pushcen.errors.ModelError: fc.weight has a value that is not finite; must be finite and at most 2**60 ...
     """
     most = float(kernels(weights).largest(weights))
-    if most > LIMIT:
-        what = f"a value of {most:.3g}" if np.isfinite(most) else "a value that is not finite"
-        raise ModelError(
-            f"{name} has {what}; must be finite and at most 2**60 in float32 (has training diverged? "
-            "what need not travel can be left out with share=)"
-        )
+    _check_magnitude(most, name)
     return most
 
 
@@ -145,6 +134,37 @@ def check_options(clusters: int, profile: str) -> None:
         raise OptionError(f"clusters = {clusters!r}: must be a whole number between 2 and 256")
     if profile not in get_args(Profile):
         raise OptionError(f"profile = {profile!r}: must be one of {', '.join(get_args(Profile))}")
+
+
+def _histogram(weights: torch.Tensor, clusters: int, name: str) -> tuple[Floats, Floats, int, Bins]:
+    """Return counts, sums, how many of the bins lie below zero, and the bins by which indices can be found."""
+    sample = _sample(weights)
+    if weights.numel() <= _FEW:
+        values, counts = np.unique(weights.double().cpu().numpy(), return_counts=True)
+        bins = Bins.fit(sample, largest(weights, name), clusters)
+        return counts.astype(np.float64), counts * values, int((values < 0).sum()), bins
+    guess = min(4 * float(np.abs(sample).max()), LIMIT)  # nearly always enough, and saves a pass to know it
+    bins = Bins.fit(sample, guess, clusters)
+    counts, sums, most = kernels(weights).histogram(weights, bins)
+    _check_magnitude(most, name)
+    if most > guess:
+        bins = Bins.fit(sample, most, clusters)
+        counts, sums, _ = kernels(weights).histogram(weights, bins)
+    return counts, sums, bins.half, bins
+
+
+def _sample(weights: torch.Tensor) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = weights[:: sample_stride(weights.numel())].cpu().numpy()
+    return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)  # what is not finite is refused later, by name
+
+
+def _check_magnitude(most: float, name: str) -> None:
+    if most > LIMIT:
+        what = f"a value of {most:.3g}" if np.isfinite(most) else "a value that is not finite"
+        raise ModelError(
+            f"{name} has {what}; must be finite and at most 2**60 in float32 (has training diverged? "
+            "what need not travel can be left out with share=)"
+        )
 
 
 def _completed(used: NDArray[np.float64], places: int, kept: NDArray[np.float64]) -> NDArray[np.float64]:
