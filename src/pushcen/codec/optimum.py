@@ -119,8 +119,8 @@ def _fill(share: Floats, limit: int) -> float:
 def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
     """Return the least cost with 0, 1, ... `most` centroids, and for each group edge where its last cell begins.
 
-    The cell at zero costs its sum of squares. Where the last cell of the best solution begins never moves inwards as
-    the edge moves outwards, so halving the edges halves the search (divide and conquer).
+    The cell at zero costs its sum of squares. Where the last cell of the best solution begins moves outwards only, with
+    the edge and with the number of centroids (Knuth), so all searches of a level together are about two passes long.
     """
     groups = edges.size - 1
     n = side[0][edges]
@@ -130,18 +130,13 @@ def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
     start = np.zeros((most + 1, groups + 1), np.int64)
     before = q.copy()
     now = np.empty(groups + 1)
-    todo = np.empty((64, 4), np.int64)
     cost[0] = q[groups]
     for level in range(1, most + 1):
-        todo[0, 0], todo[0, 1], todo[0, 2], todo[0, 3] = 0, groups, 0, groups
-        waiting = 1
-        while waiting:
-            waiting -= 1
-            first, last, low, high = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3]
-            edge = (first + last) // 2
+        last = groups
+        for edge in range(groups, -1, -1):
             least = np.inf
-            at = low
-            for begin in range(low, min(high, edge) + 1):
+            at = start[level - 1, edge]
+            for begin in range(at, min(last, edge) + 1):
                 count = n[edge] - n[begin]
                 total = s[edge] - s[begin]
                 value = before[begin] + (q[edge] - q[begin] - total * total / count if count > 0 else 0.0)
@@ -149,13 +144,7 @@ def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
                     least = value
                     at = begin
             now[edge] = least
-            start[level, edge] = at
-            if first < edge:
-                todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3] = first, edge - 1, low, at
-                waiting += 1
-            if edge < last:
-                todo[waiting, 0], todo[waiting, 1], todo[waiting, 2], todo[waiting, 3] = edge + 1, last, at, high
-                waiting += 1
+            start[level, edge] = last = at
         before, now = now, before
         cost[level] = before[groups]
     return np.maximum(cost, 0.0), start
