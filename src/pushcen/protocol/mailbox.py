@@ -1,0 +1,233 @@
+"""The receiver's end of all links: what has arrived and waits for the next compute event.
+
+A link is named by `Envelope.link`. Its *top* is the sequence and total last accepted on it, kept as one integer,
+`total << SHIFT | sequence`: half the memory, and half the cache misses, of a pair. `credited` has the tops that are
+durable; what was accepted since is only here, and is gone after a crash, until the next envelope brings it again.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from pushcen.errors import ProtocolError
+from pushcen.protocol.messages import Envelope, name_of
+from pushcen.protocol.weights import Weights
+
+Entry = tuple[int, Envelope]  # a weight in quanta, and the model it weighs
+Tops = dict[str, int]
+
+_new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
+SHIFT = 64
+LOW = 2**SHIFT - 1
+
+
+class Receipt(NamedTuple):
+    """What became of an envelope: whether it was news, and what the learner must fold because it had to make room."""
+
+    news: bool
+    fold: Entry | None = None
+
+
+OLD = Receipt(news=False)
+TAKEN = Receipt(news=True)
+
+
+class Mailbox(Protocol):
+    """What every inbox rule offers."""
+
+    folded: int  # what was folded since the last event began weighs together
+
+    def put(self, envelope: Envelope, /) -> Receipt:
+        """Take an envelope in, if it is news. What is refused changes nothing."""
+
+    def take(self) -> list[Entry]:
+        """Hand over what waits, in sender order, to an event that begins."""
+
+    def put_back(self) -> list[Entry]:
+        """Undo `take`, as if it had not been; return what has to make room for what came since, to be folded."""
+
+    def close(self) -> dict[str, int]:
+        """End the event: credit what it took; return the mass that was thrown away before it, by rule."""
+
+    def mass(self) -> int:
+        """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
+
+    def accepted(self, link: str) -> int:
+        """Say the total last accepted on a link."""
+
+    def save(self) -> list[Any]:
+        """Give all that is here as plain data and envelopes."""
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over what `save` gave."""
+
+
+class _Event(NamedTuple):
+    """What the running event took."""
+
+    waiting: dict[str, Envelope]
+    counted: Tops
+    folded: int
+    destroyed: dict[str, int]
+
+
+class Newest:
+    """The newest envelope of each link, in order of arrival, at most `limit` of them (0: no bound).
+
+    What is replaced needs no care: its mass is part of the newer envelope's running total. What the bound evicts is
+    handed out to be folded. Without `keep` both are destroyed: the paper's Algorithm 5.
+    """
+
+    __slots__ = ("_counted", "_credited", "_destroyed", "_event", "_keep", "_limit", "_waiting", "_weights", "folded")
+
+    def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
+        self._credited = credited
+        self._weights = weights
+        self._limit = limit
+        self._keep = keep
+        self._waiting: dict[str, Envelope] = {}
+        self._counted: Tops = {}  # where mass was folded or destroyed since the last event began: up to which top
+        self._event: _Event | None = None
+        self._destroyed: dict[str, int] = {}
+        self.folded = 0
+
+    def put(self, envelope: Envelope) -> Receipt:
+        """Take an envelope in, if it is news. What is refused changes nothing.
+
+        >>> from pushcen.protocol.weights import ByMass
+        >>> box = Newest({}, ByMass(), limit=1)
+        >>> box.put(Envelope("a/1", "me/1", 0, 1, 5, "old")).news, box.put(Envelope("a/1", "me/1", 0, 2, 8, "new")).news
+        (True, True)
+        >>> box.put(Envelope("a/1", "me/1", 0, 1, 5, "old")).news  # a repeat
+        False
+        >>> weight, evicted = box.put(Envelope("b/1", "me/1", 0, 1, 1, "other")).fold
+        >>> weight, evicted.payload
+        (8, 'new')
+        """
+        sender, _, part, sequence, total, _ = envelope
+        link = envelope.link if part else sender
+        before = self._waiting.get(link)
+        if before is not None:
+            top_sequence, top_total = before[3], before[4]
+        else:
+            top = self._credited.get(link, 0) if self._event is None and not self._counted else self._base(link)
+            top_sequence, top_total = top & LOW, top >> SHIFT
+        if sequence <= top_sequence:
+            return OLD
+        if total <= top_total:
+            if total < top_total:
+                raise ProtocolError(
+                    f"total = {total} on {envelope.sender}'s envelope {sequence}: was {top_total} before"
+                )
+            if self._weights.moves_mass and (before is None or not self._keep):
+                return TAKEN  # a link served again whose mass had come already
+        return self._store(link, envelope)
+
+    def take(self) -> list[Entry]:
+        """Hand over what waits, in sender order, to an event that begins."""
+        waiting, counted, credited = self._waiting, self._counted, self._credited
+        if not self._weights.moves_mass:
+            entries = [(self._weights.of(0, name_of(envelope[0])), envelope) for envelope in waiting.values()]
+        elif counted:
+            entries = [(envelope[4] - (self._base(link) >> SHIFT), envelope) for link, envelope in waiting.items()]
+        else:
+            entries = [
+                (envelope[4] - (credited[link] >> SHIFT if link in credited else 0), envelope)
+                for link, envelope in waiting.items()
+            ]
+        self._event = _new(_Event, (waiting, counted, self.folded, self._destroyed))
+        self._waiting, self._counted, self.folded, self._destroyed = {}, {}, 0, {}
+        entries.sort(key=_sender)
+        return entries
+
+    def put_back(self) -> list[Entry]:
+        """Undo `take`, as if it had not been; return what has to make room for what came since, to be folded."""
+        event, newer, counted = self._running(), self._waiting, self._counted
+        self._event = None
+        self.folded += event.folded
+        for rule, share in event.destroyed.items():
+            self._destroyed[rule] = self._destroyed.get(rule, 0) + share
+        self._waiting, self._counted = event.waiting, event.counted
+        receipts = [self._drop(link, "replaced") for link in counted if link in event.waiting]
+        self._counted.update(counted)
+        receipts += [self._store(link, envelope) for link, envelope in newer.items()]
+        return [receipt.fold for receipt in receipts if receipt.fold]
+
+    def close(self) -> dict[str, int]:
+        """End the event: credit what it took; return the mass that was thrown away before it, by rule."""
+        event, credited = self._running(), self._credited
+        if event.counted:
+            credited.update(event.counted)
+        for link, envelope in event.waiting.items():
+            credited[link] = envelope[4] << SHIFT | envelope[3]
+        self._event = None
+        return event.destroyed
+
+    def mass(self) -> int:
+        """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
+        return sum(envelope.total - (self._base(link) >> SHIFT) for link, envelope in self._waiting.items())
+
+    def accepted(self, link: str) -> int:
+        """Say the total last accepted on a link."""
+        waits = self._waiting.get(link)
+        return waits.total if waits else self._base(link) >> SHIFT
+
+    def save(self) -> list[Any]:
+        """Give all that is here as plain data and envelopes."""
+        here = _Event(self._waiting, self._counted, self.folded, self._destroyed)
+        return [_plain(here), self._event and _plain(self._event)]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over what `save` gave."""
+        here, event = state
+        self._waiting, self._counted, self.folded, self._destroyed = _revive(here)
+        self._event = _revive(event) if event else None
+
+    def _base(self, link: str) -> int:
+        """Give the top below what waits: up to where the link's mass is counted elsewhere."""
+        top = self._counted.get(link)
+        if not top and self._event:
+            envelope = self._event.waiting.get(link)
+            top = envelope.total << SHIFT | envelope.sequence if envelope else self._event.counted.get(link)
+        return top or self._credited.get(link, 0)
+
+    def _store(self, link: str, envelope: Envelope) -> Receipt:
+        waiting = self._waiting
+        if link in waiting:
+            if not self._keep:
+                self._drop(link, "replaced")
+            else:
+                del waiting[link]
+        waiting[link] = envelope
+        if self._limit and len(waiting) > self._limit:
+            return self._drop(next(iter(waiting)), "evicted")
+        return TAKEN
+
+    def _drop(self, link: str, rule: str) -> Receipt:
+        """Let go of what waits on a link: to be folded, or destroyed."""
+        base, envelope = self._base(link), self._waiting.pop(link)
+        share = envelope.total - (base >> SHIFT)
+        self._counted[link] = envelope.total << SHIFT | envelope.sequence
+        if not self._keep:
+            self._destroyed[rule] = self._destroyed.get(rule, 0) + share
+            return TAKEN
+        weight = self._weights.of(share, name_of(envelope.sender))
+        self.folded += weight
+        return Receipt(True, (weight, envelope))
+
+    def _running(self) -> _Event:
+        if self._event is None:
+            raise ProtocolError("no event has begun")
+        return self._event
+
+
+def _sender(entry: Entry) -> str:
+    return entry[1][0]
+
+
+def _plain(event: _Event) -> list[Any]:
+    return [list(event.waiting.values()), dict(event.counted), event.folded, dict(event.destroyed)]
+
+
+def _revive(state: list[Any]) -> _Event:
+    envelopes, counted, folded, destroyed = state
+    waiting = {envelope.link: envelope for envelope in (Envelope(*fields) for fields in envelopes)}
+    return _Event(waiting, dict(counted), folded, dict(destroyed))
