@@ -39,6 +39,7 @@ class World:
         self.farewells = []
         self.forgotten = {}  # who -> founded with
         self.founded = 0
+        self.destroyed_by_the_gone = 0
         self.commit_before_send = True
         for i in range(founders):
             self.add(peer.found(f"p{i}", self.rules))
@@ -53,7 +54,9 @@ class World:
     def waits(self, peer, upto):
         """What waits for `peer` on each link, above what it has credited, up to the sequences in `upto`."""
         credited = self.page(peer).credited
-        return {s: self.share(s, peer.me, credited.get(s, 0), top) for s, top in upto.items() if top > credited.get(s, 0)}
+        return {
+            s: self.share(s, peer.me, credited.get(s, 0), top) for s, top in upto.items() if top > credited.get(s, 0)
+        }
 
     def on_links(self):
         """All increments above what their receivers have credited, between peers that were not forgotten."""
@@ -86,6 +89,7 @@ class World:
             if peer.rules.inbox.mass == "keep":
                 assert peer.waiting == sum(self.waits(peer, page.accepted).values()), name
         destroyed = sum(sum(peer.destroyed.values()) for peer in self.peers.values())
+        destroyed += self.destroyed_by_the_gone
         held = sum(page.held for page in self.live())
         assert held + self.on_links() + self.written_off() + destroyed == self.founded
 
@@ -131,7 +135,7 @@ class World:
         contacts = [self.peers[r].contact for r in receivers]
         arrived = sum(self.waits(peer, page.taken).values())
         destroyed = -sum(peer.destroyed.values())
-        envelopes = peer.finish(contacts, payload=f"{name}'s model {peer.events}")
+        envelopes = peer.finish(contacts, f"{name}'s model {peer.events}")
         destroyed += sum(peer.destroyed.values())
         page.held += arrived - destroyed
         page.credited.update(page.taken)
@@ -192,7 +196,11 @@ class World:
             return
         page = self.page(sender)
         sent = page.sent[env.receiver]
-        back = sent.get(env.sequence, 0) if max(sent, default=0) == env.sequence and env.receiver not in page.closed else 0
+        back = (
+            sent.get(env.sequence, 0)
+            if max(sent, default=0) == env.sequence and env.receiver not in page.closed
+            else 0
+        )
         given = sender.failed(env)
         if given:
             assert given == back
@@ -247,7 +255,9 @@ class World:
             page.held = 0
         for env in envelopes:
             page.sent[env.receiver].setdefault(env.sequence, 0)
-        assert all(env.total == sum(a for q, a in page.sent[env.receiver].items() if q <= env.sequence) for env in envelopes)
+        assert all(
+            env.total == sum(a for q, a in page.sent[env.receiver].items() if q <= env.sequence) for env in envelopes
+        )
         self.commit(name)
         self.flying += envelopes
 
@@ -255,12 +265,14 @@ class World:
         """Let a peer that has left exit; its books stay readable."""
         assert self.peers[name].gone
         self.commit(name)
+        self.destroyed_by_the_gone += sum(self.peers[name].destroyed.values())
         del self.peers[name]
 
     def forget(self, name, told):
         """Declare a peer gone for ever. `told` are the names that hear of it now."""
         who = self.peers[name].me
         self.forgotten[who] = self.peers[name].founded
+        self.destroyed_by_the_gone += sum(self.peers[name].destroyed.values())
         del self.peers[name], self.disk[name]
         for other in told:
             self.hear_forgotten(other, who)
@@ -268,6 +280,7 @@ class World:
     def hear_forgotten(self, name, who):
         self.peers[name].forget(who, self.forgotten[who])
         self.page(self.peers[name]).closed.add(who)
+        self.commit(name)
 
     def renew(self, name):
         """Lose a peer's state: it comes back in a new epoch, and the old one is forgotten."""

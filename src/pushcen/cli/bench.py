@@ -2,4 +2,7 @@
 
 import typer
 
+from pushcen.cli.bench_protocol import protocol
+
 app = typer.Typer(help="Measure, side by side in one run, on this machine.", no_args_is_help=True)
+app.command("protocol")(protocol)

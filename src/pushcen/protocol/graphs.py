@@ -29,11 +29,11 @@ def ring(names: Sequence[str]) -> Edges:
 
 def k_out(names: Sequence[str], k: int, rng: Random) -> Edges:
     """Each pushes to `k` others, drawn at random once."""
-    import networkx as nx
+    from networkx.generators.directed import random_uniform_k_out_graph
 
     if not 1 <= k < len(names):
         raise OptionError(f"graph.k = {k}: must be from 1 to {len(names) - 1}, one less than there are peers")
-    graph = nx.random_uniform_k_out_graph(len(names), k, self_loops=False, with_replacement=False, seed=rng)
+    graph = random_uniform_k_out_graph(len(names), k, self_loops=False, with_replacement=False, seed=rng)
     return _edges(graph, names)
 
 

@@ -118,7 +118,8 @@ class Newest:
                     f"total = {total} on {envelope.sender}'s envelope {sequence}: was {top_total} before"
                 )
             if self._weights.moves_mass and (before is None or not self._keep):
-                return TAKEN  # a link served again whose mass had come already
+                self._move_top(link, sequence, total)
+                return TAKEN
         return self._store(link, envelope)
 
     def take(self) -> list[Entry]:
@@ -188,6 +189,13 @@ class Newest:
             envelope = self._event.waiting.get(link)
             top = envelope.total << SHIFT | envelope.sequence if envelope else self._event.counted.get(link)
         return top or self._credited.get(link, 0)
+
+    def _move_top(self, link: str, sequence: int, total: int) -> None:
+        """Note an envelope that brings no mass, since its link was served again: nothing to weigh."""
+        if link in self._waiting:
+            self._waiting[link] = self._waiting[link]._replace(sequence=sequence)
+        else:
+            self._counted[link] = total << SHIFT | sequence
 
     def _store(self, link: str, envelope: Envelope) -> Receipt:
         waiting = self._waiting
