@@ -24,7 +24,7 @@ STYLES = ["-", "--", "-", "-.", ":"]
 
 def averaging():
     print(
-        "| 200 peers, L = 4, 20 seeds | offset, root mean square | largest | spread, largest | live mass at the end, least |"
+        "| 200 peers, L = 4, 20 seeds | offset, root mean square | offset, largest | spread, largest | least live mass |"
     )
     print("|---|---|---|---|---|")
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
@@ -41,7 +41,7 @@ def averaging():
         right.semilogy(times, middle, style, color=colour, label=label)
     left.set(xlabel="pseudo-time", ylabel="distance from the true average\n(root mean square, median of 20 seeds)")
     right.set(xlabel="pseudo-time", ylabel="live mass, share of what was founded\n(median of 20 seeds)")
-    left.legend(fontsize=8)
+    right.legend(fontsize=8, loc="center right")
     save(figure, "protocol_averaging.png")
 
 

@@ -1,4 +1,4 @@
-"""Many peers, in pseudo-time: what becomes of the average, and of mass. `scripts/draw_protocol.py` shows more of it."""
+"""Many peers, in pseudo-time: what becomes of the average, and of mass. See scripts/draw_protocol.py for more."""
 
 import pytest
 

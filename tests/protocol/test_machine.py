@@ -13,9 +13,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.protocol.world import World
 
 from pushcen.protocol import Buffer, Peer, pushcen
-from tests.protocol.world import World
 
 SETTINGS = settings(
     max_examples=int(os.environ.get("PUSHCEN_EXAMPLES", "60")),

@@ -95,7 +95,7 @@ def test_every_kind_of_graph_is_connected_and_has_no_loops(edges):
 
 def test_a_graph_that_is_not_strongly_connected_is_an_error_or_a_warning():
     edges = {"a": ("b",), "b": ("c",), "c": ("b",)}
-    with pytest.raises(OptionError, match="no way leads from [bc] to a"):
+    with pytest.raises(OptionError, match=r"no way leads from [bc] to a"):
         graphs.check_connected(edges)
     with pytest.warns(UserWarning, match="not strongly connected"):
         graphs.check_connected(edges, strict=False)

@@ -1,10 +1,10 @@
-"""Each numbered rule of docs/protocol.md: a story that needs it, and a peer without it, on which the story must fail."""
+"""Each numbered rule of docs/protocol.md: a story that needs it, and a peer without it, on which it must fail."""
 
 import pytest
+from tests.protocol.world import World
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol import UNIT, Answer, Buffer, Peer, Receipt, peer_id, pushcen
-from tests.protocol.world import World
 
 
 def push(world, sender, *receivers):

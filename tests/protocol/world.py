@@ -1,7 +1,7 @@
 """A small world of peers on a network that does its worst, with a book of its own beside them.
 
-The book never looks into a peer. It follows each envelope's increment by sequence number, splits masses by itself, and
-rolls back with a crash, so that what a peer says it holds can be held against what it must hold.
+The book never looks into a peer. It follows each envelope's increment by sequence number, splits masses by itself,
+and rolls back with a crash, so that what a peer says it holds can be held against what it must hold.
 """
 
 import copy

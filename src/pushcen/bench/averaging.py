@@ -1,7 +1,7 @@
-"""A protocol-only world in pseudo-time, in which peers average numbers: what each rule does to mass and to the average.
+"""A protocol-only world in pseudo-time, in which peers average numbers: what rules do to mass and to the average.
 
-A compute event merges, and pushes at its end; what is pushed arrives at once. `scripts/draw_protocol.py` makes the tables
-and pictures of docs/protocol.md with it.
+A compute event merges, and pushes at its end; what is pushed arrives at once. `scripts/draw_protocol.py` makes the
+tables and pictures of docs/protocol.md with it.
 """
 
 import heapq
@@ -61,11 +61,11 @@ class Averaging:
     def __init__(
         self,
         rules: Rules,
-        neighbours: Neighbours,
+        neighbours: Neighbours[str],
         pace: dict[str, float],
         rng: Random,
         network: Network = Network(),  # noqa: B008
-        online: Online | None = None,
+        online: Online[str] | None = None,
         join_at: dict[str, float] | None = None,
     ) -> None:
         self.rng = rng
@@ -142,7 +142,7 @@ class Averaging:
 
 
 def unbalanced(rules: Rules, seed: int, network: Network = Network(), peers: int = 200) -> Averaging:  # noqa: B008
-    """Make a world on a fixed directed graph with unequal in-degrees, whose peers differ in speed by up to 10 times."""
+    """Make a world on a fixed directed graph with unequal degrees, whose peers differ in speed by up to 10 times."""
     rng = Random(seed)
     names = [f"p{i}" for i in range(peers)]
     edges = k_out(names, 4, rng)
@@ -155,7 +155,7 @@ def unbalanced(rules: Rules, seed: int, network: Network = Network(), peers: int
 
 
 def paper(mass: str, seed: int, network: Network = Network(), peers: int = 100) -> Averaging:  # noqa: B008
-    """Make a world like the paper's: 10 random receivers, L = 16, about 12 steps of 0.1 per event, a tenth joins late."""
+    """Make a world like the paper's: 10 random receivers, L = 16, events of about 12 steps of 0.1, a tenth late."""
     rng = Random(seed)
     names = [f"p{i}" for i in range(peers)]
     steps = {name: max(1, round(rng.lognormvariate(2.3, 0.6))) for name in names}

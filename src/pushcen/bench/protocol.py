@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from pushcen.bench.averaging import Averaging
-from pushcen.protocol import UNIT, Afresh, Buffer, Neighbours, Online, Peer, View, name_of, pushcen
+from pushcen.protocol import UNIT, Afresh, Buffer, Neighbours, Online, Peer, View, pushcen
 
 RECEIVERS = 10
 LIMIT = 16
@@ -21,17 +21,14 @@ class World:
     def __init__(self, peers: int, view: bool = True, seed: int = 0) -> None:
         self.rng = Random(seed)
         rules = pushcen(Buffer(limit=LIMIT), receivers=RECEIVERS)
-        names = [f"p{i}" for i in range(peers)]
-        self.peers = [Peer.found(name, rules) for name in names]
-        self.by_name = dict(zip(names, self.peers, strict=True))
-        online = Online(names)
-        self.neighbours: Neighbours = View(online, self.rng) if view else Afresh(online, self.rng)
+        self.peers = [Peer.found(f"p{i}", rules) for i in range(peers)]
+        online = Online(self.peers)
+        self.neighbours: Neighbours[Peer] = View(online, self.rng) if view else Afresh(online, self.rng)
 
     def push(self, peer: Peer) -> None:
         """Let one peer collect, split, and push; every envelope is delivered and answered."""
         peer.begin()
-        by_name = self.by_name
-        receivers = [by_name[name] for name in self.neighbours.draw(name_of(peer.me), RECEIVERS)]
+        receivers = self.neighbours.draw(peer, RECEIVERS)
         for envelope, receiver in zip(peer.finish([r.contact for r in receivers], None), receivers, strict=True):
             receiver.receive(envelope)
             peer.arrived(envelope, receiver.boot)
@@ -65,7 +62,7 @@ def speed(peers: int, events: int, rounds: int = 3) -> tuple[float, float]:
     return events * EVENTS / min(times), world.links() / peers
 
 
-def bytes_per_link(peers: int = 1000, pushes: int = 400) -> float:
+def bytes_per_link(peers: int = 300, pushes: int = 300) -> float:
     """Measure what a link costs, both of its ends together, once mailboxes are empty."""
     tracemalloc.start()
     world = World(peers)
@@ -84,8 +81,8 @@ def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> flo
     """Measure how far numbers that start with standard deviation 1 are apart, after so many pushes by each peer."""
     rng = Random(seed)
     pace = {f"p{i}": 1.0 for i in range(peers)}
-    online = Online(list(pace))
-    neighbours: Neighbours = View(online, rng) if view else Afresh(online, rng)
+    online = Online(pace)
+    neighbours: Neighbours[str] = View(online, rng) if view else Afresh(online, rng)
     return Averaging(pushcen(Buffer(limit=LIMIT), RECEIVERS), neighbours, pace, rng).run(pushes, every=pushes).spread
 
 

@@ -21,8 +21,9 @@ class Audit:
     """Where all mass is, in quanta.
 
     `on_links` was sent and not credited, between peers whose books are here: under way, in a mailbox, or stranded.
-    `missing` is what went to peers with neither books nor a record that they were forgotten, less what came from them.
-    One peer's books always add up by themselves, so the sum proves little: it is `violations` that shows mass made.
+    `missing` is what went to peers with neither books nor a record that they were forgotten, less what came from
+    them. One peer's books always add up by themselves, so the sum proves little: it is `violations` that shows mass
+    made.
     """
 
     founded: int

@@ -1,6 +1,6 @@
-"""Fixed directed graphs, built with networkx, and SWIFT's coefficients on them. networkx is imported when one is built.
+"""Fixed directed graphs, and SWIFT's coefficients on them.
 
-A graph is a plain mapping: every name with the names it pushes to.
+A graph is a plain mapping: every name with the names it pushes to. networkx is imported when one is built.
 """
 
 import warnings
@@ -53,7 +53,7 @@ def exponential(names: Sequence[str]) -> Edges:
 
 
 def star(names: Sequence[str]) -> Edges:
-    """The first pushes to all others, and they push to it.
+    """Let the first push to all others, and them to it.
 
     >>> star(["hub", "a", "b"])
     {'hub': ('a', 'b'), 'a': ('hub',), 'b': ('hub',)}
@@ -64,7 +64,7 @@ def star(names: Sequence[str]) -> Edges:
 
 
 def small_world(names: Sequence[str], k: int, p: float, rng: Random) -> Edges:
-    """Watts and Strogatz: a ring of `k` nearest neighbours, each edge rewired with probability `p`; both directions."""
+    """Watts and Strogatz: `k` nearest neighbours on a ring, each edge rewired with probability `p`; both ways."""
     import networkx as nx
 
     if not 2 <= k < len(names) or not 0 <= p <= 1:
@@ -127,11 +127,12 @@ def check_connected(edges: Mapping[str, Sequence[str]], *, strict: bool = True) 
 def swift_coefficients(edges: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
     """Give SWIFT's weights of each client's neighbours, in quanta of a UNIT; what is left is its own.
 
-    Largest degree first: a client gives the rest of its unit, shared evenly with itself, to each edge that is not fixed yet;
+    Largest degree first: a client shares the rest of its unit evenly over its edges that are not fixed and itself;
     of two of the same degree the smaller offer holds. Edges go both ways.
 
-    >>> {name: {other: w / UNIT for other, w in row.items()} for name, row in swift_coefficients(star("habc")).items()}
-    {'h': {'a': 0.25, 'b': 0.25, 'c': 0.25}, 'a': {'h': 0.25}, 'b': {'h': 0.25}, 'c': {'h': 0.25}}
+    >>> rows = swift_coefficients(star(["hub", "a", "b", "c"]))
+    >>> {other: weight / UNIT for other, weight in rows["hub"].items()}, rows["a"]["hub"] / UNIT
+    ({'a': 0.25, 'b': 0.25, 'c': 0.25}, 0.25)
     """
     for name, others in edges.items():
         for other in others:

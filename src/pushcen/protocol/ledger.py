@@ -1,5 +1,6 @@
-"""All of a peer that must survive a crash: what it holds, sent and credited. Saved as plain data, which JSON can hold."""
+"""All of a peer that must survive a crash: what it holds, sent and credited. Saved as plain data, fit for JSON."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pushcen.errors import ProtocolError
@@ -8,9 +9,7 @@ from pushcen.protocol.messages import PeerId
 
 VERSION = 1
 STATUSES = ("open", "leaving", "forgotten")
-SHIFT = (
-    64  # a link's top is one integer, total << SHIFT | sequence: half the memory and half the cache misses of a pair
-)
+NONE: Mapping[Any, int] = {}  # shared by all peers: what is rarely anything is replaced, not changed
 
 
 class Ledger:
@@ -42,13 +41,13 @@ class Ledger:
         self.sequence = 0  # of the newest envelope
         self.events = 0  # compute events finished
         self.status = "open"
-        self.destroyed: dict[str, int] = {}  # by rule
-        self.forgotten: dict[PeerId, int] = {}  # who was written off, and what each was founded with
+        self.destroyed: Mapping[str, int] = NONE  # by rule
+        self.forgotten: Mapping[PeerId, int] = NONE  # who was written off, and what each was founded with
         self.sent: dict[PeerId, int] = {}  # by receiver: the running total
         self.unsettled: dict[PeerId, tuple[int, int, bool]] = {}  # see `Sender`
-        self.boots: dict[PeerId, int] = {}  # of receivers known to have started more than once
-        self.closed: set[PeerId] = set()  # receivers that take nothing any more
-        self.confirmed: dict[PeerId, int] = {}  # while leaving: what receivers have committed
+        self.boots: Mapping[PeerId, int] = NONE  # of receivers known to have started more than once
+        self.closed: frozenset[PeerId] = frozenset()  # receivers that take nothing any more
+        self.confirmed: Mapping[PeerId, int] = NONE  # while leaving: what receivers have committed
         self.credited: Tops = {}  # by link: what is credited
 
     def save(self) -> dict[str, Any]:
@@ -82,7 +81,7 @@ class Ledger:
         for name in ("destroyed", "forgotten", "sent", "boots", "confirmed"):
             setattr(self, name, {key: count(state[name], key) for key in state[name]})
         self.unsettled = {who: (0, 0, True) for who in state["unsettled"] if count(state["sent"], who)}
-        self.closed = set(state["closed"])
+        self.closed = frozenset(state["closed"])
         for link, (total, sequence) in state["credited"].items():  # into the dict that the mailbox reads
             self.credited[link] = count({link: total}, link) << SHIFT | count({link: sequence}, link)
 

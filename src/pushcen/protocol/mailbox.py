@@ -17,6 +17,7 @@ Tops = dict[str, int]
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
 SHIFT = 64
 LOW = 2**SHIFT - 1
+_NONE: Tops = {}  # shared by all mailboxes: what is mostly empty is replaced, not changed
 
 
 class Receipt(NamedTuple):
@@ -84,9 +85,9 @@ class Newest:
         self._limit = limit
         self._keep = keep
         self._waiting: dict[str, Envelope] = {}
-        self._counted: Tops = {}  # where mass was folded or destroyed since the last event began: up to which top
+        self._counted = _NONE  # where mass was folded or destroyed since the last event began: up to which top
         self._event: _Event | None = None
-        self._destroyed: dict[str, int] = {}
+        self._destroyed = _NONE
         self.folded = 0
 
     def put(self, envelope: Envelope) -> Receipt:
@@ -94,9 +95,10 @@ class Newest:
 
         >>> from pushcen.protocol.weights import ByMass
         >>> box = Newest({}, ByMass(), limit=1)
-        >>> box.put(Envelope("a/1", "me/1", 0, 1, 5, "old")).news, box.put(Envelope("a/1", "me/1", 0, 2, 8, "new")).news
+        >>> old, new = Envelope("a/1", "me/1", 0, 1, 5, "old"), Envelope("a/1", "me/1", 0, 2, 8, "new")
+        >>> box.put(old).news, box.put(new).news
         (True, True)
-        >>> box.put(Envelope("a/1", "me/1", 0, 1, 5, "old")).news  # a repeat
+        >>> box.put(old).news  # an old one
         False
         >>> weight, evicted = box.put(Envelope("b/1", "me/1", 0, 1, 1, "other")).fold
         >>> weight, evicted.payload
@@ -135,7 +137,7 @@ class Newest:
                 for link, envelope in waiting.items()
             ]
         self._event = _new(_Event, (waiting, counted, self.folded, self._destroyed))
-        self._waiting, self._counted, self.folded, self._destroyed = {}, {}, 0, {}
+        self._waiting, self._counted, self.folded, self._destroyed = {}, _NONE, 0, _NONE
         entries.sort(key=_sender)
         return entries
 
@@ -145,10 +147,10 @@ class Newest:
         self._event = None
         self.folded += event.folded
         for rule, share in event.destroyed.items():
-            self._destroyed[rule] = self._destroyed.get(rule, 0) + share
+            self._destroy(rule, share)
         self._waiting, self._counted = event.waiting, event.counted
         receipts = [self._drop(link, "replaced") for link in counted if link in event.waiting]
-        self._counted.update(counted)
+        self._counted = self._counted | counted
         receipts += [self._store(link, envelope) for link, envelope in newer.items()]
         return [receipt.fold for receipt in receipts if receipt.fold]
 
@@ -195,7 +197,7 @@ class Newest:
         if link in self._waiting:
             self._waiting[link] = self._waiting[link]._replace(sequence=sequence)
         else:
-            self._counted[link] = total << SHIFT | sequence
+            self._counted = {**self._counted, link: total << SHIFT | sequence}
 
     def _store(self, link: str, envelope: Envelope) -> Receipt:
         waiting = self._waiting
@@ -213,13 +215,16 @@ class Newest:
         """Let go of what waits on a link: to be folded, or destroyed."""
         base, envelope = self._base(link), self._waiting.pop(link)
         share = envelope.total - (base >> SHIFT)
-        self._counted[link] = envelope.total << SHIFT | envelope.sequence
+        self._counted = {**self._counted, link: envelope.total << SHIFT | envelope.sequence}
         if not self._keep:
-            self._destroyed[rule] = self._destroyed.get(rule, 0) + share
+            self._destroy(rule, share)
             return TAKEN
         weight = self._weights.of(share, name_of(envelope.sender))
         self.folded += weight
         return Receipt(True, (weight, envelope))
+
+    def _destroy(self, rule: str, share: int) -> None:
+        self._destroyed = {**self._destroyed, rule: self._destroyed.get(rule, 0) + share}
 
     def _running(self) -> _Event:
         if self._event is None:

@@ -1,4 +1,4 @@
-"""The state machine of one client: envelopes and answers in, weights and envelopes out. No clock, no sockets, no tensors."""
+"""The state machine of one client: envelopes and answers in, weights and envelopes out."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -30,8 +30,8 @@ _new = tuple.__new__  # makes the named tuples of the hot path, at a third of th
 class Event(NamedTuple):
     """What a compute event starts from. Weights are whole quanta, not normalised; models come in sender order.
 
-    `folded` is what the models folded since the last event weigh together. `adopts` says that this is the first mass ever
-    held: the own model weighs nothing, and the optimiser and the dictionary start afresh.
+    `folded` is what the models folded since the last event weigh together. `adopts` says that this is the first mass
+    ever held: the own model weighs nothing, and the optimiser and the dictionary start afresh.
     """
 
     own: int
@@ -52,8 +52,8 @@ class Peer(Sender):
     >>> event.own / UNIT, [(weight / UNIT, envelope.payload) for weight, envelope in event.models]
     (1.0, [(0.5, "a's model")])
 
-    `finish`, `serve`, `leave`, `hand_over`, `forget` and `restore` change what is durable: the caller commits `save()`
-    before it sends an envelope or an answer.
+    `finish`, `serve`, `leave`, `hand_over`, `forget` and `restore` change what is durable: the caller commits
+    `save()` before it sends an envelope or an answer.
     """
 
     __slots__ = ("_mailbox", "_mass", "_taken", "contact", "rules")
@@ -73,7 +73,7 @@ class Peer(Sender):
 
     @classmethod
     def join(cls, name: str, rules: Rules = _DEFAULT, epoch: int = 1) -> Self:
-        """Make a peer that joins later. It holds nothing (or the rules' `join_mass`) and adopts what it first gets."""
+        """Make a peer that joins later: it holds nothing (or `rules.join_mass`) and adopts what it first gets."""
         return cls(peer_id(name, epoch), rules.join_mass, rules)
 
     @classmethod
@@ -91,7 +91,7 @@ class Peer(Sender):
 
     @classmethod
     def resume(cls, snapshot: dict[str, Any], rules: Rules = _DEFAULT) -> Self:
-        """Make the very peer that `snapshot` saw, in the same boot, as a simulation does that goes on where it was."""
+        """Make the very peer that `snapshot` saw, in the same boot, as a simulation does that goes on."""
         peer = cls._revived(snapshot, rules)
         peer._mailbox.restore(snapshot["mailbox"])
         peer._taken = snapshot["taken"]
@@ -103,7 +103,7 @@ class Peer(Sender):
         peer = type(self)(peer_id(name_of(self.me), epoch), 0, self.rules)
         if epoch <= epoch_of(self.me):
             raise ProtocolError(f"epoch = {epoch}: must be later than that of {self.me}")
-        peer.forgotten.update(self.forgotten)
+        peer.forgotten = self.forgotten
         return peer
 
     @property
@@ -112,7 +112,7 @@ class Peer(Sender):
         return self._mailbox.mass() + (self._taken or 0) + (self._mailbox.folded if self._mass else 0)
 
     def receive(self, envelope: Envelope) -> Receipt:
-        """Take an envelope in, if it is news. Touches the mailbox only, at any time; what is refused changes nothing."""
+        """Take an envelope in, if it is news; at any time. Touches the mailbox only; a refusal changes nothing."""
         sender, receiver, part, sequence, total, _ = envelope
         if (
             receiver != self.me
@@ -154,15 +154,16 @@ class Peer(Sender):
     def finish(self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int] = ()) -> list[Envelope]:
         """End the event: credit what `begin` took, split the mass, and make the envelopes.
 
-        `receivers` have answered a hello since the event began; `parts` says which part each one gets, if not the whole
-        model. Unsettled links are served beside them, with no new mass. Commit `save()`, then send.
+        `receivers` have answered a hello since the event began; `parts` says which part each one gets, if not the
+        whole model. Unsettled links are served beside them, with no new mass. Commit `save()`, then send.
         """
         taken = self._running()
         self._check("open")
         self._check_receivers(receivers, parts)
         self._taken = None
-        for rule, mass in self._mailbox.close().items():
-            self.destroyed[rule] = self.destroyed.get(rule, 0) + mass
+        destroyed = self._mailbox.close()
+        if destroyed:
+            self.destroyed = {**self.destroyed, **{r: m + self.destroyed.get(r, 0) for r, m in destroyed.items()}}
         self.events += 1
         self.held += taken
         if not self._mass:
@@ -173,7 +174,7 @@ class Peer(Sender):
         return self._push(served, self.held // (len(served) + 1), payload, max(1, len(receivers)))
 
     def leave(self) -> Farewell:
-        """Take nothing in any more; return the farewell, which closes all links to this peer. Commit, then publish it."""
+        """Take nothing in any more; return the farewell, which closes links to this peer. Commit, then publish it."""
         if self._taken is not None:
             raise ProtocolError(f"{self.me} is in an event: finish or abort it, then leave")
         self._check("open")

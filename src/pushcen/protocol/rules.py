@@ -1,4 +1,4 @@
-"""A method's protocol side: three small rules. What may wait (inbox), what it weighs, and who gets which part (outbox).
+"""A method's protocol side: what may wait (inbox), what it weighs (weights), who gets which part (outbox).
 
 The rules of the methods themselves are at the end, each one line long.
 """
@@ -127,7 +127,7 @@ class Nobody:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One method's three rules, and what a peer that joins later brings along (0, or `UNIT` as in the paper's line 1)."""
+    """One method's three rules, and what who joins later brings along (0; or `UNIT`, the paper's line 1)."""
 
     inbox: Inbox = field(default_factory=Buffer)
     weights: Weights = field(default_factory=ByMass)

@@ -13,9 +13,9 @@ _new = tuple.__new__  # makes a named tuple at a third of the price of calling i
 class Sender(Ledger):
     """The sender's end of all links.
 
-    A link is *unsettled* while something sent on it is not known to have been accepted by the receiver's current boot.
-    `unsettled` lists these links, longest untried first, each with the sequence of its newest envelope, what that added,
-    and whether something was unsettled before it.
+    A link is *unsettled* while something sent on it is not known to be accepted by the receiver's current boot.
+    `unsettled` lists these links, longest untried first, each with the sequence of its newest envelope, what that
+    added, and whether something was unsettled before it.
     """
 
     __slots__ = ()
@@ -23,9 +23,9 @@ class Sender(Ledger):
     def arrived(self, envelope: Envelope, boot: int) -> None:
         """Note that the receiver has accepted `envelope`, in its boot of this number: the short form of `hear`."""
         peer = envelope[1]
-        if (boot == 1 and not self.boots) or self._is_current(peer, boot):
-            if envelope[4] >= self.sent[peer] and peer in self.unsettled:
-                del self.unsettled[peer]
+        current = (boot == 1 and not self.boots) or self._is_current(peer, boot)
+        if current and envelope[4] >= self.sent[peer] and peer in self.unsettled:
+            del self.unsettled[peer]
 
     def hear(self, answer: Answer) -> None:
         """Note what a receiver says of the link to it. News of an earlier boot changes nothing."""
@@ -42,7 +42,7 @@ class Sender(Ledger):
         if not self._is_current(peer, boot):
             return
         if self.status == "leaving":
-            self.confirmed[peer] = max(credited, self.confirmed.get(peer, 0))
+            self.confirmed = {**self.confirmed, peer: max(credited, self.confirmed.get(peer, 0))}
         if accepted == sent:
             self.unsettled.pop(peer, None)
         elif peer not in self.unsettled:
@@ -86,11 +86,11 @@ class Sender(Ledger):
         return sent - credited
 
     def forget(self, who: PeerId, founded: int) -> None:
-        """Write off a peer that is gone for ever and was founded with so much. Of itself: only a new epoch is left."""
+        """Write off a peer that is gone for ever, founded with so much. Of itself: only a new epoch is left."""
         if who == self.me:
             self.status = "forgotten"
         elif who not in self.forgotten:
-            self.forgotten[who] = founded
+            self.forgotten = {**self.forgotten, who: founded}
             self._close(who)
 
     def _push(self, receivers: Sequence[Contact], share: int, payload: Payload, repairs: int) -> list[Envelope]:
@@ -125,7 +125,7 @@ class Sender(Ledger):
         before = self.unsettled.pop(peer, None) is not None or (restarted and not new)
         self.unsettled[peer] = (*push[:2], before)
         if restarted:
-            self.boots[peer] = boot
+            self.boots = {**self.boots, peer: boot}
         if new:
             self._supersede(peer)
 
@@ -133,11 +133,11 @@ class Sender(Ledger):
         """Say whether no later boot of `peer` is known; remember this one."""
         known = self.boots.get(peer, 1)
         if boot > known:
-            self.boots[peer] = boot
+            self.boots = {**self.boots, peer: boot}
         return boot >= known
 
     def _close(self, peer: PeerId) -> None:
-        self.closed.add(peer)
+        self.closed |= {peer}
         self.unsettled.pop(peer, None)
 
     def _supersede(self, peer: PeerId) -> None:
