@@ -23,9 +23,7 @@ STYLES = ["-", "--", "-", "-.", ":"]
 
 
 def averaging():
-    print(
-        "| 200 peers, L = 4, 20 seeds | offset, root mean square | offset, largest | spread, largest | least live mass |"
-    )
+    print("| 200 peers, L = 4, 20 seeds | offset, root mean square | largest | spread, largest | least live mass |")
     print("|---|---|---|---|---|")
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
     for (label, (buffer, network)), colour, style in zip(CASES.items(), COLOURS, STYLES, strict=True):

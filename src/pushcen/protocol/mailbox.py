@@ -104,8 +104,8 @@ class Newest:
         >>> weight, evicted.payload
         (8, 'new')
         """
-        sender, _, part, sequence, total, _ = envelope
-        link = envelope.link if part else sender
+        link = envelope.link if envelope[2] else envelope[0]
+        sequence, total = envelope[3], envelope[4]
         before = self._waiting.get(link)
         if before is not None:
             top_sequence, top_total = before[3], before[4]
@@ -126,19 +126,18 @@ class Newest:
 
     def take(self) -> list[Entry]:
         """Hand over what waits, in sender order, to an event that begins."""
-        waiting, counted, credited = self._waiting, self._counted, self._credited
+        waiting, counted = self._waiting, self._counted
+        links = sorted(waiting)
         if not self._weights.moves_mass:
-            entries = [(self._weights.of(0, name_of(envelope[0])), envelope) for envelope in waiting.values()]
+            of = self._weights.of
+            entries = [(of(0, name_of(waiting[link].sender)), waiting[link]) for link in links]
         elif counted:
-            entries = [(envelope[4] - (self._base(link) >> SHIFT), envelope) for link, envelope in waiting.items()]
+            entries = [(waiting[link].total - (self._base(link) >> SHIFT), waiting[link]) for link in links]
         else:
-            entries = [
-                (envelope[4] - (credited[link] >> SHIFT if link in credited else 0), envelope)
-                for link, envelope in waiting.items()
-            ]
+            base = self._credited.get
+            entries = [(waiting[link][4] - (base(link, 0) >> SHIFT), waiting[link]) for link in links]
         self._event = _new(_Event, (waiting, counted, self.folded, self._destroyed))
         self._waiting, self._counted, self.folded, self._destroyed = {}, _NONE, 0, _NONE
-        entries.sort(key=_sender)
         return entries
 
     def put_back(self) -> list[Entry]:
@@ -230,10 +229,6 @@ class Newest:
         if self._event is None:
             raise ProtocolError("no event has begun")
         return self._event
-
-
-def _sender(entry: Entry) -> str:
-    return entry[1][0]
 
 
 def _plain(event: _Event) -> list[Any]:

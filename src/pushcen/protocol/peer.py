@@ -233,15 +233,17 @@ class Peer(Sender):
             raise ProtocolError(f"{self.me} is {self.status}: this needs a peer that is {status}")
 
     def _check_receivers(self, receivers: Sequence[Contact], parts: Sequence[int]) -> None:
-        if parts and (self._mass or len(parts) != len(receivers)):
-            raise ProtocolError(
-                f"parts = {parts!r}: one for each of {len(receivers)} receivers, and none where mass moves"
-            )
-        peers = [contact[0] for contact in receivers]
-        if len(set(zip(peers, parts, strict=True)) if parts else set(peers)) != len(peers):
-            raise ProtocolError(f"receivers {peers}: each may be listed once")
+        peers = {contact[0] for contact in receivers}
         if self.me in peers:
-            raise ProtocolError(f"receivers {peers}: {self.me} cannot push to itself")
+            raise ProtocolError(f"receivers {sorted(peers)}: {self.me} cannot push to itself")
+        if parts:
+            if self._mass or len(parts) != len(receivers):
+                raise ProtocolError(f"parts = {parts!r}: one for each receiver, and none where mass moves")
+            once = len(set(zip(receivers, parts, strict=True))) == len(receivers)
+        else:
+            once = len(peers) == len(receivers)
+        if not once:
+            raise ProtocolError(f"receivers {[contact.peer for contact in receivers]}: each may be listed once")
 
 
 def _malformed(envelope: Envelope, me: PeerId) -> ProtocolError:
