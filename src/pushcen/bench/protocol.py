@@ -44,10 +44,10 @@ class World:
         return sum(len(peer.sent) for peer in self.peers)
 
 
-def speed(peers: int, events: int, rounds: int = 3) -> tuple[float, float]:
+def speed(peers: int, events: int, rounds: int = 5) -> tuple[float, float]:
     """Measure protocol events per CPU second, the best of some rounds, and links per peer."""
     world = World(peers)
-    for peer in world.peers:
+    for peer in world.peers * 2:
         world.push(peer)
     gc.collect()
     gc.disable()  # nothing here is cyclic

@@ -106,7 +106,8 @@ class Newest:
         """
         link = envelope.link if envelope[2] else envelope[0]
         sequence, total = envelope[3], envelope[4]
-        before = self._waiting.get(link)
+        waiting = self._waiting
+        before = waiting.get(link)
         if before is not None:
             top_sequence, top_total = before[3], before[4]
         else:
@@ -122,6 +123,9 @@ class Newest:
             if self._weights.moves_mass and (before is None or not self._keep):
                 self._move_top(link, sequence, total)
                 return TAKEN
+        if before is None and len(waiting) != self._limit:  # the hot path of `_store`
+            waiting[link] = envelope
+            return TAKEN
         return self._store(link, envelope)
 
     def take(self) -> list[Entry]:

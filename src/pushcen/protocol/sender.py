@@ -108,7 +108,7 @@ class Sender(Ledger):
         for peer, boot in receivers:
             before = sent.get(peer, 0)
             total = sent[peer] = before + share
-            if settled and boot == 1 and before:
+            if settled and boot == 1:  # the hot path of `_note`
                 unsettled[peer] = push
             else:
                 self._note(peer, boot, push, new=not before)
