@@ -13,12 +13,13 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.protocol.world import World
 
 from pushcen.protocol import Buffer, Peer, pushcen
 
+from .world import World
+
 SETTINGS = settings(
-    max_examples=int(os.environ.get("PUSHCEN_EXAMPLES", "60")),
+    max_examples=int(os.environ.get("PUSHCEN_EXAMPLES", "120")),
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -168,6 +169,7 @@ class Anything(RuleBasedStateMachine):
             self.world.check()
             report = self.world.audit()
             assert report.violations == []
+            assert report.balanced
 
     def teardown(self):
         if hasattr(self, "world"):

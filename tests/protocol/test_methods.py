@@ -41,6 +41,8 @@ def test_async_dfedavg_is_the_plain_mean_of_the_newest_and_moves_no_mass():
     assert (event.own, models(event)) == (UNIT, [(1, "a1"), (1, "b2")])
     [out] = peer.finish([Contact(peer_id("a", 1), 1)], "mine")
     assert (out.total, peer.held, peer.waiting) == (0, UNIT, 0)
+    peer.arrived(out, boot=1)
+    assert peer.serve("mine", limit=5) == []
 
 
 def test_async_dfedavg_folds_what_the_bound_evicts_at_equal_weight():

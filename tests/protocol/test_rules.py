@@ -1,10 +1,11 @@
 """Each numbered rule of docs/protocol.md: a story that needs it, and a peer without it, on which it must fail."""
 
 import pytest
-from tests.protocol.world import World
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol import UNIT, Answer, Buffer, Peer, Receipt, peer_id, pushcen
+
+from .world import World
 
 
 def push(world, sender, *receivers):
@@ -356,6 +357,21 @@ def test_story_fails_without_the_rule(number):
     story, broken = RULES[number]
     with pytest.raises((AssertionError, ProtocolError, pytest.fail.Exception)):
         story(World(rules=pushcen(Buffer(limit=4)), peer=broken))
+
+
+def test_one_silent_peer_swallows_the_mass_of_those_who_push_without_a_hello():
+    for answered_only in (True, False):
+        world = World()
+        for _ in range(30):
+            for name, other in (("p0", "p1"), ("p1", "p0")):
+                push(world, name, other, *([] if answered_only else ["p2"]))
+            for env in world.flying:
+                if env.receiver != "p2/1":
+                    world.deliver(env)
+            world.flying.clear()
+        live = sum(world.peers[name].held + world.peers[name].waiting for name in ("p0", "p1"))
+        assert (live == 2 * UNIT) if answered_only else (live < UNIT / 100)
+        world.check()
 
 
 def test_an_epoch_heard_of_later_does_not_undo_what_the_old_one_passed_on():

@@ -17,7 +17,7 @@ Tops = dict[str, int]
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
 SHIFT = 64
 LOW = 2**SHIFT - 1
-_NONE: Tops = {}  # shared by all mailboxes: what is mostly empty is replaced, not changed
+_NONE: Tops = {}  # shared by all mailboxes: what is mostly empty is replaced, never changed
 
 
 class Receipt(NamedTuple):
@@ -200,7 +200,7 @@ class Newest:
         if link in self._waiting:
             self._waiting[link] = self._waiting[link]._replace(sequence=sequence)
         else:
-            self._counted = {**self._counted, link: total << SHIFT | sequence}
+            self._count(link, total << SHIFT | sequence)
 
     def _store(self, link: str, envelope: Envelope) -> Receipt:
         waiting = self._waiting
@@ -218,13 +218,18 @@ class Newest:
         """Let go of what waits on a link: to be folded, or destroyed."""
         base, envelope = self._base(link), self._waiting.pop(link)
         share = envelope.total - (base >> SHIFT)
-        self._counted = {**self._counted, link: envelope.total << SHIFT | envelope.sequence}
+        self._count(link, envelope.total << SHIFT | envelope.sequence)
         if not self._keep:
             self._destroy(rule, share)
             return TAKEN
         weight = self._weights.of(share, name_of(envelope.sender))
         self.folded += weight
         return Receipt(True, (weight, envelope))
+
+    def _count(self, link: str, top: int) -> None:
+        if self._counted is _NONE:
+            self._counted = {}
+        self._counted[link] = top
 
     def _destroy(self, rule: str, share: int) -> None:
         self._destroyed = {**self._destroyed, rule: self._destroyed.get(rule, 0) + share}

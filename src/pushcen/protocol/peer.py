@@ -1,5 +1,6 @@
 """The state machine of one client: envelopes and answers in, weights and envelopes out."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -163,7 +164,7 @@ class Peer(Sender):
         self._taken = None
         destroyed = self._mailbox.close()
         if destroyed:
-            self.destroyed = {**self.destroyed, **{r: m + self.destroyed.get(r, 0) for r, m in destroyed.items()}}
+            self.destroyed = dict(Counter(self.destroyed) + Counter(destroyed))
         self.events += 1
         self.held += taken
         if not self._mass:
@@ -185,7 +186,7 @@ class Peer(Sender):
     def farewell(self) -> Farewell:
         """Say again what this peer, which leaves, has credited from whom."""
         self._check("leaving")
-        return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items()})
+        return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items() if top >> SHIFT})
 
     def hand_over(self, heirs: Sequence[Contact], payload: Payload) -> list[Envelope]:
         """Give all that a leaving peer holds to its heirs, and serve again whatever is owed."""

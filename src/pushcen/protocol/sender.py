@@ -24,7 +24,7 @@ class Sender(Ledger):
         """Note that the receiver has accepted `envelope`, in its boot of this number: the short form of `hear`."""
         peer = envelope[1]
         current = (boot == 1 and not self.boots) or self._is_current(peer, boot)
-        if current and envelope[4] >= self.sent[peer] and peer in self.unsettled:
+        if current and peer in self.unsettled and envelope[4] >= self.sent[peer]:
             del self.unsettled[peer]
 
     def hear(self, answer: Answer) -> None:
