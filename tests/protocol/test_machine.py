@@ -26,6 +26,9 @@ SETTINGS = settings(
 )
 
 
+RARELY = st.sampled_from([False, False, False, True])
+
+
 class Anything(RuleBasedStateMachine):
     peer = Peer
     mass = ("keep",)
@@ -37,7 +40,7 @@ class Anything(RuleBasedStateMachine):
             mass=data.draw(st.sampled_from(self.mass)),
             newest_only=data.draw(st.booleans()),
         )
-        self.world = World(founders=3, rules=pushcen(buffer), peer=self.peer)
+        self.world = World(founders=4, rules=pushcen(buffer), peer=self.peer)
         self.untold = []
 
     def names(self, *status):
@@ -65,6 +68,26 @@ class Anything(RuleBasedStateMachine):
             others = [n for n in self.names() if n != name]
             receivers = data.draw(st.permutations(others))[: data.draw(st.integers(0, 3))]
             self.world.finish(name, receivers, lost)
+
+    @rule(data=st.data(), fates=st.lists(st.sampled_from(["arrives", "in doubt", "stays", "fails"]), max_size=6))
+    def whole_event(self, data, fates):
+        """Begin, finish, and what becomes of each envelope: the everyday course of things, so that it comes often."""
+        if name := self.pick(data, self.running(False)):
+            self.world.begin(name)
+            others = [n for n in self.names() if n != name]
+            envelopes = self.world.finish(name, data.draw(st.permutations(others))[:3])
+            for env, fate in zip(envelopes, fates + ["arrives"] * len(envelopes), strict=False):
+                if fate == "fails":
+                    self.world.fail(env)
+                elif fate != "stays":
+                    self.world.deliver(env, answer=fate == "arrives")
+
+    @rule(data=st.data())
+    def everybody_in_turn(self, data):
+        for name in data.draw(st.permutations(self.running(False))):
+            self.world.begin(name)
+            for env in self.world.finish(name, [n for n in self.names() if n != name]):
+                self.world.deliver(env)
 
     @rule(data=st.data(), answer=st.booleans(), again=st.booleans())
     def deliver(self, data, answer, again):
@@ -122,9 +145,9 @@ class Anything(RuleBasedStateMachine):
     def join(self):
         self.world.add(self.peer.join(f"p{len(self.world.book)}x", self.world.rules))
 
-    @rule(data=st.data())
-    def leave(self, data):
-        if len(self.names()) > 2 and (name := self.pick(data, self.running(False))):
+    @rule(data=st.data(), really=RARELY)
+    def leave(self, data, really):
+        if really and len(self.names()) > 2 and (name := self.pick(data, self.running(False))):
             self.world.leave(name)
 
     @rule(data=st.data())
@@ -143,14 +166,14 @@ class Anything(RuleBasedStateMachine):
             self.world.retire(self.pick(data, done))
 
     @precondition(lambda self: len(self.world.book) < 7)
-    @rule(data=st.data())
-    def renew(self, data):
-        if len(self.names()) > 2 and (name := self.pick(data, self.names())):
+    @rule(data=st.data(), really=RARELY)
+    def renew(self, data, really):
+        if really and len(self.names()) > 2 and (name := self.pick(data, self.names())):
             self.world.renew(name)
 
-    @rule(data=st.data())
-    def forget(self, data):
-        if len(self.names()) > 2 and (name := self.pick(data, self.names())):
+    @rule(data=st.data(), really=RARELY)
+    def forget(self, data, really):
+        if really and len(self.names()) > 2 and (name := self.pick(data, self.names())):
             who = self.world.peers[name].me
             self.world.forget(name, [])
             self.untold += [(other, who) for other in self.world.peers]
