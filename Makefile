@@ -25,9 +25,11 @@ format: $(READY)  ## what `check` can mend by itself
 
 bench: $(READY)  ## measure, side by side, on this machine
 	$(BIN)/pushcen bench codec
+	$(BIN)/pushcen bench protocol
 
 figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_codec.py
+	$(BIN)/python scripts/draw_protocol.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -15,3 +15,7 @@ class ModelError(PushcenError, ValueError):
 
 class PayloadError(PushcenError, ValueError):
     """Bytes that are not a well-formed payload for this model. Whoever raises it has changed nothing."""
+
+
+class ProtocolError(PushcenError, ValueError):
+    """A message or a call that the protocol's rules forbid. Whoever raises it has changed nothing."""

@@ -1,4 +1,5 @@
-"""What `pushcen bench` measures: ratios of two things timed side by side in one process, and no seconds by themselves.
+"""What `pushcen bench` measures, a file for each part, and the plain versions to compare with.
 
-Plain, slow versions to compare with live here too; nothing outside imports them.
+Speed is a ratio of two things timed side by side in one process wherever there is something to stand beside. Nothing
+outside imports from here but the command line.
 """

@@ -1,0 +1,86 @@
+"""Make the tables and pictures of docs/protocol.md: `python scripts/draw_protocol.py` (about five minutes)."""
+
+import statistics
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
+from pushcen.bench.averaging import Network, paper, unbalanced
+from pushcen.protocol import Buffer, pushcen
+
+PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
+SEEDS = range(20)
+CASES = {
+    "every model, nothing lost": (Buffer(4, "keep", newest_only=False), Network()),
+    "every model, 30 % surely fail": (Buffer(4, "keep", newest_only=False), Network(fails=0.3)),
+    "keep, nothing lost": (Buffer(4, "keep"), Network()),
+    "keep, 30 % in doubt": (Buffer(4, "keep"), Network(doubt=0.3)),
+    "drop, nothing lost": (Buffer(4, "drop"), Network()),
+}
+COLOURS = ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"]  # Okabe and Ito: safe for the colour-blind
+STYLES = ["-", "--", "-", "-.", ":"]
+
+
+def averaging():
+    print("| 200 peers, L = 4, 20 seeds | offset, root mean square | largest | spread, largest | least live mass |")
+    print("|---|---|---|---|---|")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
+    for (label, (buffer, network)), colour, style in zip(CASES.items(), COLOURS, STYLES, strict=True):
+        traces = [unbalanced(pushcen(buffer, receivers=0), seed, network).run(150, 2) for seed in SEEDS]
+        offsets = [abs(trace.offset) for trace in traces]
+        root = statistics.fmean(offset**2 for offset in offsets) ** 0.5
+        spread, live = max(trace.spread for trace in traces), min(trace.live[-1] for trace in traces)
+        print(f"| {label} | {root:.1e} | {max(offsets):.1e} | {spread:.1e} | {live:.3g} |")
+        times = traces[0].times
+        middle = [statistics.median(column) for column in zip(*(trace.error for trace in traces), strict=True)]
+        left.semilogy(times, [max(value, 1e-16) for value in middle], style, color=colour, label=label)
+        middle = [statistics.median(column) for column in zip(*(trace.live for trace in traces), strict=True)]
+        right.semilogy(times, middle, style, color=colour, label=label)
+    left.set(xlabel="pseudo-time", ylabel="distance from the true average\n(root mean square, median of 20 seeds)")
+    right.set(xlabel="pseudo-time", ylabel="live mass, share of what was founded\n(median of 20 seeds)")
+    right.legend(fontsize=8, loc="center right")
+    save(figure, "protocol_averaging.png")
+
+
+def stranded():
+    worlds = {
+        "nothing lost": Network(),
+        "30 % in doubt": Network(doubt=0.3),
+        "30 % lost silently": Network(silent=0.3),
+    }
+    print("\n| stranded mass, largest over time | 100 peers (the paper's) | 1,000 peers |")
+    print("|---|---|---|")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True)
+    for (label, network), colour, style in zip(worlds.items(), COLOURS[2:], STYLES[2:], strict=True):
+        traces = [paper("keep", 1, network, peers).run(60, 2) for peers in (100, 1000)]
+        for axis, trace in zip(axes, traces, strict=True):
+            axis.plot(trace.times, trace.stranded, style, color=colour, label=label)
+        print(f"| {label} | {max(traces[0].stranded):.1%} | {max(traces[1].stranded):.1%} |")
+    axes[0].set(xlabel="pseudo-time, 100 peers", ylabel="stranded mass, share of what was founded", ylim=(-0.03, 1.03))
+    axes[1].set(xlabel="pseudo-time, 1,000 peers")
+    axes[0].legend(fontsize=8)
+    save(figure, "protocol_stranded.png")
+
+
+def replay():
+    print("\n| the paper's setting with `drop`, pseudo-time | 10 | 20 | 30 | 40 | 50 | 60 |")
+    print("|---|---|---|---|---|---|---|")
+    traces = [paper("drop", seed).run(60, 10) for seed in range(5)]
+    live = [statistics.fmean(column) for column in zip(*(trace.live for trace in traces), strict=True)]
+    print("| live mass, mean of 5 seeds | " + " | ".join(f"{share:.3%}" for share in live) + " |")
+
+
+def save(figure, name):
+    for axis in figure.axes:
+        axis.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(PICTURES / name, dpi=110)
+
+
+if __name__ == "__main__":
+    mpl.use("Agg")
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    averaging()
+    stranded()
+    replay()

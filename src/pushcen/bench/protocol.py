@@ -1,0 +1,103 @@
+"""How fast the protocol core is, how much a link weighs, and how well a bounded view mixes."""
+
+import gc
+import time
+import tracemalloc
+from random import Random
+from typing import Any
+
+from pushcen.bench.averaging import Averaging
+from pushcen.protocol import UNIT, Afresh, Buffer, Neighbours, Online, Peer, View, pushcen
+
+RECEIVERS = 10
+LIMIT = 16
+SIZES = (1_000, 10_000, 100_000)
+EVENTS = RECEIVERS + 2  # of one compute event: collect, split, and a delivery to each receiver
+
+
+class World:
+    """Peers on a network where everything arrives at once, with nothing for payloads."""
+
+    def __init__(self, peers: int, view: bool = True, seed: int = 0) -> None:
+        self.rng = Random(seed)
+        rules = pushcen(Buffer(limit=LIMIT), receivers=RECEIVERS)
+        self.peers = [Peer.found(f"p{i}", rules) for i in range(peers)]
+        online = Online(self.peers)
+        self.neighbours: Neighbours[Peer] = View(online, self.rng) if view else Afresh(online, self.rng)
+
+    def push(self, peer: Peer) -> None:
+        """Let one peer collect, split, and push; every envelope is delivered and answered."""
+        peer.begin()
+        receivers = self.neighbours.draw(peer, RECEIVERS)
+        for envelope, receiver in zip(peer.finish([r.contact for r in receivers], None), receivers, strict=True):
+            receiver.receive(envelope)
+            peer.arrived(envelope, receiver.boot)
+
+    def run(self, events: int) -> None:
+        """Let random peers push."""
+        random, peers, size = self.rng.random, self.peers, len(self.peers)
+        for _ in range(events):
+            self.push(peers[int(random() * size)])
+
+    def links(self) -> int:
+        """Count the links in use."""
+        return sum(len(peer.sent) for peer in self.peers)
+
+
+def speed(peers: int, events: int, rounds: int = 5) -> tuple[float, float]:
+    """Measure protocol events per CPU second, the best of some rounds, and links per peer."""
+    world = World(peers)
+    for peer in world.peers * 2:
+        world.push(peer)
+    gc.collect()
+    gc.disable()  # nothing here is cyclic
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        world.run(events)
+        times.append(time.process_time() - start)
+    gc.enable()
+    if sum(peer.held + peer.waiting for peer in world.peers) != peers * UNIT:
+        raise AssertionError("mass was lost or made")
+    return events * EVENTS / min(times), world.links() / peers
+
+
+def bytes_per_link(peers: int = 300, pushes: int = 300) -> float:
+    """Measure what a link costs, both of its ends together, once mailboxes are empty."""
+    tracemalloc.start()
+    world = World(peers)
+    bare = tracemalloc.get_traced_memory()[0]
+    world.run(peers * pushes)
+    for peer in world.peers:
+        peer.begin()
+        peer.finish([], None)
+    gc.collect()
+    used = tracemalloc.get_traced_memory()[0] - bare
+    tracemalloc.stop()
+    return used / world.links()
+
+
+def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> float:
+    """Measure how far numbers that start with standard deviation 1 are apart, after so many pushes by each peer."""
+    rng = Random(seed)
+    pace = {f"p{i}": 1.0 for i in range(peers)}
+    online = Online(pace)
+    neighbours: Neighbours[str] = View(online, rng) if view else Afresh(online, rng)
+    return Averaging(pushcen(Buffer(limit=LIMIT), RECEIVERS), neighbours, pace, rng).run(pushes, every=pushes).spread
+
+
+def run(events: int = 60_000) -> dict[str, Any]:
+    """Measure it all. docs/protocol.md explains the keys."""
+    speeds = {peers: speed(peers, events) for peers in SIZES}
+    small, middle, large = SIZES
+    return {
+        "peers": middle,
+        "receivers": RECEIVERS,
+        "mailbox_limit": LIMIT,
+        "events_per_second": round(speeds[middle][0]),
+        "events_per_second_by_peers": {str(peers): round(rate) for peers, (rate, _) in speeds.items()},
+        "time_per_event_growth": round(speeds[small][0] / speeds[large][0], 2),
+        "links_per_peer_by_peers": {str(peers): round(links, 1) for peers, (_, links) in speeds.items()},
+        "bytes_per_link": round(bytes_per_link(), 1),
+        "spread_after_8_pushes": {"afresh": spread(view=False), "view": spread(view=True)},
+    }

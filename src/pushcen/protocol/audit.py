@@ -1,0 +1,100 @@
+"""The audit: where all mass is, and which links break the one law they must keep, 0 <= credited <= sent."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pushcen.protocol.messages import PeerId
+
+
+class Violation(NamedTuple):
+    """A link on which more was credited than sent: mass was made."""
+
+    sender: PeerId
+    receiver: PeerId
+    sent: int
+    credited: int
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Where all mass is, in quanta.
+
+    `on_links` was sent and not credited, between peers whose books are here: under way, in a mailbox, or stranded.
+    `missing` is what went to peers with neither books nor a record that they were forgotten, less what came from
+    them. One peer's books always add up by themselves, so the sum proves little: it is `violations` that shows mass
+    made.
+    """
+
+    founded: int
+    held: int
+    on_links: int
+    written_off: int
+    destroyed: dict[str, int] = field(default_factory=dict)
+    missing: dict[PeerId, int] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+
+    @property
+    def balanced(self) -> bool:
+        """Whether everything founded is somewhere."""
+        found = self.held + self.on_links + self.written_off + sum(self.destroyed.values()) + sum(self.missing.values())
+        return self.founded == found
+
+
+def audit(states: Iterable[dict[str, Any]]) -> Audit:
+    """Check what peers saved, those that left included, against each other.
+
+    Of peers that run, read what each has credited before what others have sent.
+
+    >>> from pushcen.protocol import Peer
+    >>> a, b = Peer.found("a"), Peer.found("b")
+    >>> _ = a.begin(), a.finish([b.contact], payload=None)
+    >>> report = audit([a.save(), b.save()])
+    >>> report.founded == report.held + report.on_links, report.violations
+    (True, [])
+    """
+    books = {state["peer"]: state for state in states}
+    forgotten: dict[PeerId, int] = {}
+    for state in books.values():
+        forgotten.update(state["forgotten"])
+    living = {peer: state for peer, state in books.items() if peer not in forgotten}
+    on_links, written_off = 0, sum(forgotten.values())
+    destroyed: dict[str, int] = {}
+    missing: dict[PeerId, int] = {}
+    violations = []
+    for peer, state in living.items():
+        flows = [(other, total) for other, total in state["sent"].items()]
+        flows += [(sender_of(link), -total) for link, (total, _) in state["credited"].items()]
+        for other, mass in flows:
+            if other in living:
+                on_links += mass
+            elif other in forgotten:
+                written_off += mass
+            elif mass:
+                missing[other] = missing.get(other, 0) + mass
+        for rule, mass in state["destroyed"].items():
+            destroyed[rule] = destroyed.get(rule, 0) + mass
+        for link, (credited, _) in state["credited"].items():
+            sender = sender_of(link)
+            sent = living[sender]["sent"].get(peer, 0) if sender in living else credited
+            if credited > sent:
+                violations.append(Violation(sender, peer, sent, credited))
+    return Audit(
+        founded=sum(state["founded"] for state in living.values()) + sum(forgotten.values()),
+        held=sum(state["held"] for state in living.values()),
+        on_links=on_links,
+        written_off=written_off,
+        destroyed=destroyed,
+        missing=missing,
+        violations=violations,
+    )
+
+
+def sender_of(link: str) -> PeerId:
+    """Take the sender out of a link's name.
+
+    >>> sender_of("ward#3/1"), sender_of("ward#3/1#2")
+    ('ward#3/1', 'ward#3/1')
+    """
+    name, _, rest = link.rpartition("/")
+    return PeerId(f"{name}/{rest.partition('#')[0]}")

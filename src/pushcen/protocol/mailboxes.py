@@ -1,0 +1,169 @@
+"""The simpler inbox rules: every envelope on its own, the newest one standing for ever, nothing at all."""
+
+from typing import Any
+
+from pushcen.errors import ProtocolError
+from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
+from pushcen.protocol.messages import Envelope, name_of
+from pushcen.protocol.weights import Weights
+
+
+class Every:
+    """Every envelope on its own, as in textbook push-sum; at most `limit` of them (0: no bound)."""
+
+    __slots__ = ("_credited", "_destroyed", "_event", "_keep", "_limit", "_tops", "_waiting", "_weights", "folded")
+
+    def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
+        self._credited = credited
+        self._weights = weights
+        self._limit = limit
+        self._keep = keep
+        self._waiting: list[Entry] = []  # with shares, not weights
+        self._tops: Tops = {}
+        self._event: tuple[list[Entry], Tops, int, int] | None = None
+        self._destroyed = 0
+        self.folded = 0
+
+    def put(self, envelope: Envelope) -> Receipt:
+        """Take an envelope in, if it is news, beside what its sender sent before."""
+        link, sequence, total = envelope.link, envelope.sequence, envelope.total
+        top = self._top(link)
+        if sequence <= top & LOW:
+            return OLD
+        share = total - (top >> SHIFT)
+        if share < 0:
+            raise ProtocolError(
+                f"total = {total} on {envelope.sender}'s envelope {sequence}: was {top >> SHIFT} before"
+            )
+        self._tops[link] = total << SHIFT | sequence
+        if not share and self._weights.moves_mass:
+            return TAKEN
+        self._waiting.append((share, envelope))
+        fold = self._evict()
+        return Receipt(True, fold) if fold else TAKEN
+
+    def take(self) -> list[Entry]:
+        """Hand over what waits, in sender order, to an event that begins."""
+        self._event = (self._waiting, self._tops, self.folded, self._destroyed)
+        entries = [self._weigh(entry) for entry in self._waiting]
+        self._waiting, self._tops, self.folded, self._destroyed = [], {}, 0, 0
+        return sorted(entries, key=lambda entry: (entry[1].sender, entry[1].part, entry[1].sequence))
+
+    def put_back(self) -> list[Entry]:
+        """Undo `take`, as if it had not been; return what has to make room for what came since, to be folded."""
+        entries, tops, folded, destroyed = self._running()
+        self._event = None
+        self._waiting = entries + self._waiting
+        self._tops = tops | self._tops
+        self.folded += folded
+        self._destroyed += destroyed
+        folds = [self._evict() for _ in range(len(self._waiting))]
+        return [fold for fold in folds if fold]
+
+    def close(self) -> dict[str, int]:
+        """End the event: credit what it took; return the mass that was thrown away before it, by rule."""
+        _, tops, _, destroyed = self._running()
+        self._event = None
+        self._credited.update(tops)
+        return {"evicted": destroyed} if destroyed else {}
+
+    def mass(self) -> int:
+        """Say how much mass waits here."""
+        return sum(share for share, _ in self._waiting)
+
+    def accepted(self, link: str) -> int:
+        """Say the total last accepted on a link."""
+        return self._top(link) >> SHIFT
+
+    def save(self) -> list[Any]:
+        """Give all that is here as plain data and envelopes."""
+        return [list(self._waiting), dict(self._tops), self.folded, self._destroyed, self._event]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over what `save` gave."""
+        waiting, tops, self.folded, self._destroyed, event = state
+        self._waiting, self._tops = _revive(waiting), dict(tops)
+        self._event = (_revive(event[0]), dict(event[1]), *event[2:]) if event else None
+
+    def _top(self, link: str) -> int:
+        return self._tops.get(link) or (self._event and self._event[1].get(link)) or self._credited.get(link, 0)
+
+    def _weigh(self, entry: Entry) -> Entry:
+        share, envelope = entry
+        return self._weights.of(share, name_of(envelope.sender)), envelope
+
+    def _evict(self) -> Entry | None:
+        if not self._limit or len(self._waiting) <= self._limit:
+            return None
+        entry = self._waiting.pop(0)
+        if not self._keep:
+            self._destroyed += entry[0]
+            return None
+        fold = self._weigh(entry)
+        self.folded += fold[0]
+        return fold
+
+    def _running(self) -> tuple[list[Entry], Tops, int, int]:
+        if self._event is None:
+            raise ProtocolError("no event has begun")
+        return self._event
+
+
+class Standing(Every):
+    """The newest envelope of each neighbour, which stays there and is used again until a newer one comes.
+
+    It is shown to every `every`-th event; the others average nothing.
+    """
+
+    __slots__ = ("_every", "_newest", "_shown")
+
+    def __init__(self, credited: Tops, weights: Weights, start: list[Envelope], every: int = 1) -> None:
+        super().__init__(credited, weights)
+        self._newest = {name_of(envelope.sender): envelope for envelope in start}
+        self._every = every
+        self._shown = 0
+
+    def put(self, envelope: Envelope) -> Receipt:
+        """Let an envelope, if it is news, stand in place of its sender's last one."""
+        receipt = super().put(envelope)
+        if receipt.news:
+            self._waiting.clear()
+            self._newest[name_of(envelope.sender)] = envelope
+        return receipt
+
+    def take(self) -> list[Entry]:
+        """Show what stands, in sender order; it stays."""
+        super().take()
+        self._shown += 1
+        if self._shown % self._every:
+            return []
+        return [self._weigh((0, self._newest[name])) for name in sorted(self._newest)]
+
+    def put_back(self) -> list[Entry]:
+        """Undo `take`: nothing has to make room."""
+        self._shown -= 1
+        return super().put_back()
+
+    def save(self) -> list[Any]:
+        """Give all that is here as plain data and envelopes."""
+        return [super().save(), list(self._newest.values()), self._shown]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take over what `save` gave."""
+        rest, newest, self._shown = state
+        super().restore(rest)
+        self._newest = {name_of(envelope.sender): envelope for envelope in (Envelope(*fields) for fields in newest)}
+
+
+class Shut(Every):
+    """Takes nothing in."""
+
+    __slots__ = ()
+
+    def put(self, _envelope: Envelope) -> Receipt:
+        """Leave the envelope where it is."""
+        return OLD
+
+
+def _revive(entries: list[Any]) -> list[Entry]:
+    return [(share, Envelope(*fields)) for share, fields in entries]

@@ -1,0 +1,155 @@
+"""Who a peer pushes to: random peers drawn afresh, a bounded view that changes slowly, or a fixed directed graph.
+
+All three draw among those online, with a random generator that is passed in. A rule of the outbox calls them as
+`rule.choose(lambda k: neighbours.draw(me, k))`. Peers may go by name, or by anything else that can be a dict's key.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from random import Random
+from typing import Generic, Protocol, TypeVar
+
+from pushcen.errors import OptionError
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Neighbours(Protocol[T]):
+    """How receivers are found."""
+
+    def draw(self, me: T, k: int) -> list[T]:
+        """Name up to `k` different peers that are online, never `me`. 0 asks for all there are."""
+
+
+class Online(Generic[T]):
+    """The peers that are online, in a list that one can draw from, join and leave in constant time.
+
+    >>> online = Online(["a", "b", "c"])
+    >>> online.remove("a")
+    >>> sorted(online.names), "a" in online
+    (['b', 'c'], False)
+    """
+
+    def __init__(self, names: Iterable[T] = ()) -> None:
+        self.names = list(names)
+        self._places = {name: place for place, name in enumerate(self.names)}
+        self.left: set[T] = set()  # who was online once and is not now
+
+    def __contains__(self, name: T) -> bool:
+        return name in self._places
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, name: T) -> None:
+        """Let a peer be online."""
+        if name not in self._places:
+            self._places[name] = len(self.names)
+            self.names.append(name)
+            self.left.discard(name)
+
+    def remove(self, name: T) -> None:
+        """Let a peer be offline."""
+        place, last = self._places.pop(name), self.names.pop()
+        self.left.add(name)
+        if last != name:
+            self.names[place] = last
+            self._places[last] = place
+
+
+class Afresh(Generic[T]):
+    """`k` random online peers, drawn afresh at every push: the paper's experiments. Links grow with every push."""
+
+    def __init__(self, online: Online[T], rng: Random) -> None:
+        self._online = online
+        self._rng = rng
+
+    def draw(self, me: T, k: int) -> list[T]:
+        """Name up to `k` different peers that are online, never `me`. 0 asks for all there are."""
+        names = self._online.names
+        others = len(names) - (me in self._online)
+        if k == 0 or k >= others:
+            return [name for name in names if name != me]
+        if 2 * k > others:
+            return self._rng.sample([name for name in names if name != me], k)
+        random, size = self._rng.random, len(names)
+        drawn: dict[T, None] = {me: None}
+        while len(drawn) <= k:
+            drawn[names[int(random() * size)]] = None
+        del drawn[me]
+        return list(drawn)
+
+
+class View(Generic[T]):
+    """A view of `size` peers for each peer, which changes slowly and never meets more than `bound` of them in all.
+
+    A link's totals cannot be forgotten while the link lives, so links are bounded by bounding whom a peer ever pushes
+    to. Each push goes to a window of the view. At about every `every`-th push, and whenever a member is offline, one
+    member is exchanged: for somebody new while fewer than `bound` are known, then for somebody met before.
+    """
+
+    def __init__(self, online: Online[T], rng: Random, size: int = 20, bound: int = 40, every: int = 10) -> None:
+        if not 1 <= size <= bound:
+            raise OptionError(f"view.size = {size}: must be from 1 to view.bound = {bound}")
+        if every < 1:
+            raise OptionError(f"view.every = {every}: must be 1 or more")
+        self._online = online
+        self._rng = rng
+        self._size = size
+        self._bound = bound
+        self._every = every
+        self._met: dict[T, list[T]] = {}  # the first `size` are the view
+
+    def draw(self, me: T, k: int) -> list[T]:
+        """Name up to `k` different peers that are online, never `me`. 0 asks for the whole view."""
+        met = self._met.get(me)
+        if met is None:
+            met = self._met[me] = self._newcomers(me, [], self._size)
+        random = self._rng.random
+        if random() * self._every < 1:
+            self._exchange(me, met, int(random() * min(self._size, len(met))))
+        if self._online.left:
+            for place in range(min(self._size, len(met))):
+                if met[place] not in self._online:
+                    self._exchange(me, met, place)
+        view = met[: self._size]
+        start = int(random() * len(view))
+        drawn = (view[start:] + view[:start])[: k or len(view)]
+        return [name for name in drawn if name in self._online] if self._online.left else drawn
+
+    def _exchange(self, me: T, met: list[T], place: int) -> None:
+        size = self._size
+        if len(met) < self._bound:
+            met += self._newcomers(me, met, 1)
+        others = [at for at in range(size, len(met)) if met[at] in self._online]
+        if others:
+            at = others[int(self._rng.random() * len(others))]
+            met[place], met[at] = met[at], met[place]
+
+    def _newcomers(self, me: T, met: list[T], count: int) -> list[T]:
+        """Draw peers not met before."""
+        known = {me, *met}
+        if 2 * (len(known) + count) > len(self._online):
+            strangers = [name for name in self._online.names if name not in known]
+            return self._rng.sample(strangers, min(count, len(strangers)))
+        names = self._online.names
+        found: list[T] = []
+        while len(found) < count:
+            name = names[int(self._rng.random() * len(names))]
+            if name not in known:
+                known.add(name)
+                found.append(name)
+        return found
+
+
+class Graph(Generic[T]):
+    """A fixed directed graph: the online out-neighbours, or `k` of them at random."""
+
+    def __init__(self, edges: Mapping[T, Sequence[T]], online: Online[T], rng: Random) -> None:
+        self._edges = edges
+        self._online = online
+        self._rng = rng
+
+    def draw(self, me: T, k: int) -> list[T]:
+        """Name up to `k` different peers that are online, never `me`. 0 asks for all there are."""
+        names = [name for name in self._edges[me] if name in self._online]
+        return names if k == 0 or k >= len(names) else self._rng.sample(names, k)

@@ -1,0 +1,259 @@
+"""The state machine of one client: envelopes and answers in, weights and envelopes out."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+from pushcen.errors import ProtocolError
+from pushcen.protocol.ledger import VERSION, count
+from pushcen.protocol.mailbox import OLD, SHIFT, Entry, Receipt
+from pushcen.protocol.messages import (
+    LIMIT,
+    UNIT,
+    Answer,
+    Contact,
+    Envelope,
+    Farewell,
+    Payload,
+    PeerId,
+    check_id,
+    epoch_of,
+    name_of,
+    peer_id,
+)
+from pushcen.protocol.rules import Rules
+from pushcen.protocol.sender import Sender
+
+_DEFAULT = Rules()
+_new = tuple.__new__  # makes the named tuples of the hot path, at a third of the price of calling their class
+
+
+class Event(NamedTuple):
+    """What a compute event starts from. Weights are whole quanta, not normalised; models come in sender order.
+
+    `folded` is what the models folded since the last event weigh together. `adopts` says that this is the first mass
+    ever held: the own model weighs nothing, and the optimiser and the dictionary start afresh.
+    """
+
+    own: int
+    models: list[Entry]
+    folded: int
+    adopts: bool
+
+
+class Peer(Sender):
+    """One client's side of the protocol.
+
+    >>> a, b = Peer.found("a"), Peer.found("b")
+    >>> event = a.begin()
+    >>> [envelope] = a.finish([b.contact], payload="a's model")
+    >>> b.receive(envelope).news
+    True
+    >>> event = b.begin()
+    >>> event.own / UNIT, [(weight / UNIT, envelope.payload) for weight, envelope in event.models]
+    (1.0, [(0.5, "a's model")])
+
+    `finish`, `serve`, `leave`, `hand_over`, `forget` and `restore` change what is durable: the caller commits
+    `save()` before it sends an envelope or an answer.
+    """
+
+    __slots__ = ("_mailbox", "_mass", "_taken", "contact", "rules")
+
+    def __init__(self, me: PeerId, founded: int, rules: Rules) -> None:
+        super().__init__(me, founded)
+        self.rules = rules
+        self.contact = Contact(me, self.boot)
+        self._mailbox = rules.inbox.open(me, self.credited, rules.weights)
+        self._mass = rules.weights.moves_mass
+        self._taken: int | None = None  # the mass that the running event took
+
+    @classmethod
+    def found(cls, name: str, rules: Rules = _DEFAULT, epoch: int = 1) -> Self:
+        """Make a founder, which holds one UNIT."""
+        return cls(peer_id(name, epoch), UNIT, rules)
+
+    @classmethod
+    def join(cls, name: str, rules: Rules = _DEFAULT, epoch: int = 1) -> Self:
+        """Make a peer that joins later: it holds nothing (or `rules.join_mass`) and adopts what it first gets."""
+        return cls(peer_id(name, epoch), rules.join_mass, rules)
+
+    @classmethod
+    def restore(cls, state: dict[str, Any], rules: Rules = _DEFAULT) -> Self:
+        """Start again from the last commit. This is a new boot, to be committed before anything is answered."""
+        peer = cls._revived(state, rules)
+        peer.boot += 1
+        peer.contact = Contact(peer.me, peer.boot)
+        return peer
+
+    def snapshot(self) -> dict[str, Any]:
+        """Give everything, mailbox and running event too, as plain data and payload handles, for `resume`."""
+        pushes = [[who, *push] for who, push in self.unsettled.items()]
+        return self.save() | {"mailbox": self._mailbox.save(), "taken": self._taken, "pushes": pushes}
+
+    @classmethod
+    def resume(cls, snapshot: dict[str, Any], rules: Rules = _DEFAULT) -> Self:
+        """Make the very peer that `snapshot` saw, in the same boot, as a simulation does that goes on."""
+        peer = cls._revived(snapshot, rules)
+        peer._mailbox.restore(snapshot["mailbox"])
+        peer._taken = snapshot["taken"]
+        peer.unsettled = {who: (sequence, added, before) for who, sequence, added, before in snapshot["pushes"]}
+        return peer
+
+    def renewed(self, epoch: int) -> Self:
+        """Make this peer anew in a later epoch, with no mass and no links."""
+        peer = type(self)(peer_id(name_of(self.me), epoch), 0, self.rules)
+        if epoch <= epoch_of(self.me):
+            raise ProtocolError(f"epoch = {epoch}: must be later than that of {self.me}")
+        peer.forgotten = self.forgotten
+        return peer
+
+    @property
+    def waiting(self) -> int:
+        """The mass that was accepted and is not held yet: in the mailbox, folded, or taken by the running event."""
+        return self._mailbox.mass() + (self._taken or 0) + (self._mailbox.folded if self._mass else 0)
+
+    def receive(self, envelope: Envelope) -> Receipt:
+        """Take an envelope in, if it is news; at any time. Touches the mailbox only; a refusal changes nothing."""
+        sender, receiver, part, sequence, total, _ = envelope
+        if (
+            receiver != self.me
+            or sender == receiver
+            or sequence.__class__ is not int
+            or total.__class__ is not int
+            or not 0 < sequence <= LIMIT
+            or total < 0
+            or (part != 0 if self._mass else total != 0 or part.__class__ is not int or part < 0)
+        ):
+            raise _malformed(envelope, self.me)
+        if self.status != "open" or (self.forgotten and sender in self.forgotten):
+            return OLD
+        return self._mailbox.put(envelope)
+
+    def answer(self, asker: PeerId) -> Answer:
+        """Tell `asker` what is credited and accepted on its link."""
+        return Answer(self.me, self.boot, self.credited.get(asker, 0) >> SHIFT, self._mailbox.accepted(asker))
+
+    def begin(self) -> Event:
+        """Start a compute event: hand over what waits, with its weights. Nothing durable changes."""
+        if self._taken is not None:
+            raise ProtocolError(f"{self.me} has begun an event already: finish or abort it first")
+        self._check("open")
+        weights = self.rules.weights
+        folded = self._mailbox.folded
+        models = self._mailbox.take()
+        own = weights.own(self.held)
+        weight = folded + sum([weight for weight, _ in models])
+        self._taken = weight if self._mass else 0
+        return _new(Event, (own if own or weight else UNIT, models, folded, own == 0 and self._taken > 0))
+
+    def abort(self) -> list[Entry]:
+        """Undo `begin`, as if it had not been. Return what the learner must fold, since it had to make room."""
+        self._running()
+        self._taken = None
+        return self._mailbox.put_back()
+
+    def finish(self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int] = ()) -> list[Envelope]:
+        """End the event: credit what `begin` took, split the mass, and make the envelopes.
+
+        `receivers` have answered a hello since the event began; `parts` says which part each one gets, if not the
+        whole model. Unsettled links are served beside them, with no new mass. Commit `save()`, then send.
+        """
+        taken = self._running()
+        self._check("open")
+        self._check_receivers(receivers, parts)
+        self._taken = None
+        destroyed = self._mailbox.close()
+        if destroyed:
+            self.destroyed = dict(Counter(self.destroyed) + Counter(destroyed))
+        self.events += 1
+        self.held += taken
+        if not self._mass:
+            return self._plain(receivers, payload, parts or [0] * len(receivers))
+        if self.closed:
+            receivers = [contact for contact in receivers if contact[0] not in self.closed]
+        served = receivers[: max(self.held - 1, 0)]
+        return self._push(served, self.held // (len(served) + 1), payload, max(1, len(receivers)))
+
+    def leave(self) -> Farewell:
+        """Take nothing in any more; return the farewell, which closes links to this peer. Commit, then publish it."""
+        if self._taken is not None:
+            raise ProtocolError(f"{self.me} is in an event: finish or abort it, then leave")
+        self._check("open")
+        self._mailbox = self.rules.inbox.open(self.me, self.credited, self.rules.weights)
+        self.status = "leaving"
+        return self.farewell()
+
+    def farewell(self) -> Farewell:
+        """Say again what this peer, which leaves, has credited from whom."""
+        self._check("leaving")
+        return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items() if top >> SHIFT})
+
+    def hand_over(self, heirs: Sequence[Contact], payload: Payload) -> list[Envelope]:
+        """Give all that a leaving peer holds to its heirs, and serve again whatever is owed."""
+        self._check("leaving")
+        self._check_receivers(heirs, ())
+        heirs = [contact for contact in heirs if contact[0] not in self.closed][: self.held]
+        if not heirs:
+            return self.serve(payload, len(self.sent))
+        odd = self.held % len(heirs)
+        envelopes = self._push(heirs[:1], odd, payload, 0) if odd else []
+        return envelopes + self._push(heirs, self.held // len(heirs), payload, len(self.sent))
+
+    @property
+    def gone(self) -> bool:
+        """Whether a leaving peer has given everything away, and may exit."""
+        owing = (peer for peer, total in self.sent.items() if self.confirmed.get(peer, 0) < total)
+        return self.status == "leaving" and not self.held and all(peer in self.closed for peer in owing)
+
+    @classmethod
+    def _revived(cls, state: dict[str, Any], rules: Rules) -> Self:
+        if not isinstance(state, dict) or state.get("version") != VERSION:
+            raise ProtocolError(f"not a saved peer of version {VERSION}: {state!r:.80}")
+        try:
+            peer = cls(check_id(state["peer"]), count(state, "founded"), rules)
+            peer._load(state)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, ProtocolError):
+                raise
+            raise ProtocolError(f"not a saved peer: {error!r}") from error
+        peer.contact = Contact(peer.me, peer.boot)
+        return peer
+
+    def _plain(self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int]) -> list[Envelope]:
+        self.sequence += 1
+        draft = Envelope(self.me, self.me, 0, self.sequence, 0, payload)
+        return [draft._replace(receiver=peer, part=part) for (peer, _), part in zip(receivers, parts, strict=True)]
+
+    def _running(self) -> int:
+        if self._taken is None:
+            raise ProtocolError(f"{self.me} has begun no event")
+        return self._taken
+
+    def _check(self, status: str) -> None:
+        if self.status != status:
+            raise ProtocolError(f"{self.me} is {self.status}: this needs a peer that is {status}")
+
+    def _check_receivers(self, receivers: Sequence[Contact], parts: Sequence[int]) -> None:
+        peers = {contact[0] for contact in receivers}
+        if self.me in peers:
+            raise ProtocolError(f"receivers {sorted(peers)}: {self.me} cannot push to itself")
+        if parts:
+            if self._mass or len(parts) != len(receivers):
+                raise ProtocolError(f"parts = {parts!r}: one for each receiver, and none where mass moves")
+            once = len(set(zip(receivers, parts, strict=True))) == len(receivers)
+        else:
+            once = len(peers) == len(receivers)
+        if not once:
+            raise ProtocolError(f"receivers {[contact.peer for contact in receivers]}: each may be listed once")
+
+
+def _malformed(envelope: Envelope, me: PeerId) -> ProtocolError:
+    what = f"envelope {envelope.sequence!r} from {envelope.sender} to {envelope.receiver}"
+    if envelope.receiver != me:
+        return ProtocolError(f"{what}: not for {me}")
+    if envelope.sender == me:
+        return ProtocolError(f"{what}: a peer cannot push to itself")
+    return ProtocolError(
+        f"{what}, part {envelope.part!r}, total {envelope.total!r}: must be whole numbers, 0 or more,"
+        f" the sequence from 1 to {LIMIT}; only whole models carry mass"
+    )

@@ -1,0 +1,171 @@
+"""A method's protocol side: what may wait (inbox), what it weighs (weights), who gets which part (outbox).
+
+The rules of the methods themselves are at the end, each one line long.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pushcen.errors import OptionError
+from pushcen.protocol.mailbox import Mailbox, Newest, Tops
+from pushcen.protocol.mailboxes import Every, Shut, Standing
+from pushcen.protocol.messages import UNIT, Envelope, Payload, PeerId, peer_id
+from pushcen.protocol.weights import ByMass, Equal, Fixed, Weights
+
+Draw = Callable[[int], Sequence[str]]
+"""Gives the names of so many receivers, drawn afresh; 0 asks for all there are."""
+
+
+class Inbox(Protocol):
+    """Which envelopes wait for the next compute event."""
+
+    def open(self, me: PeerId, credited: Tops, weights: Weights, /) -> Mailbox:
+        """Make an empty mailbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The newest of each sender (and part), or every envelope; at most `limit` (0: no bound).
+
+    `mass = "keep"` adds a replaced entry's mass to its sender's newer model and folds what the bound evicts;
+    `"drop"` destroys both, as the paper's Algorithm 5 does.
+    """
+
+    limit: int = 16
+    mass: str = "keep"
+    newest_only: bool = True
+
+    def __post_init__(self) -> None:
+        if type(self.limit) is not int or self.limit < 0:
+            raise OptionError(f"mailbox.limit = {self.limit!r}: must be a whole number, 0 (no bound) or more")
+        if self.mass not in ("keep", "drop"):
+            raise OptionError(f"mailbox.mass = {self.mass!r}: must be 'keep' or 'drop'")
+
+    def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
+        """Make an empty mailbox."""
+        kind = Newest if self.newest_only else Every
+        return kind(credited, weights, self.limit, keep=self.mass == "keep")
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """The newest of each neighbour, which stays; averaged at every `every`-th event.
+
+    Before a neighbour is heard of, `start` stands for its model.
+    """
+
+    neighbours: tuple[str, ...] = ()
+    start: Payload = None
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if type(self.every) is not int or self.every < 1:
+            raise OptionError(f"mailbox.every = {self.every!r}: must be a whole number, 1 or more")
+
+    def open(self, me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
+        """Make a mailbox with the common start in every place."""
+        start = [Envelope(peer_id(name, 0), me, 0, 0, 0, self.start) for name in self.neighbours]
+        return Standing(credited, weights, start, self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Deaf:
+    """Nothing waits: every envelope is let go by."""
+
+    def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
+        """Make a mailbox that takes nothing in."""
+        return Shut(credited, weights)
+
+
+class Outbox(Protocol):
+    """Who gets which part of the model at a push."""
+
+    def choose(self, draw: Draw, /) -> list[tuple[str, int]]:
+        """Name receivers and the part each one gets (0: the whole model)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The whole model goes to `receivers` peers; 0 means all that are offered."""
+
+    receivers: int = 10
+
+    def choose(self, draw: Draw) -> list[tuple[str, int]]:
+        """Name receivers of the whole model."""
+        return [(name, 0) for name in draw(self.receivers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragments:
+    """The model is cut into `parts`, and each part goes to `receivers` peers drawn afresh for it.
+
+    >>> Fragments(parts=2, receivers=1).choose(lambda k: ["a", "b"][:k])
+    [('a', 1), ('a', 2)]
+    """
+
+    parts: int = 5
+    receivers: int = 2
+
+    def __post_init__(self) -> None:
+        if self.parts < 1 or self.receivers < 1:
+            raise OptionError(f"outbox = {self}: parts and receivers must be 1 or more")
+
+    def choose(self, draw: Draw) -> list[tuple[str, int]]:
+        """Name the receivers of each part."""
+        return [(name, part) for part in range(1, self.parts + 1) for name in draw(self.receivers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """Nothing is sent."""
+
+    def choose(self, _draw: Draw) -> list[tuple[str, int]]:
+        """Name nobody."""
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One method's three rules, and what who joins later brings along (0; or `UNIT`, the paper's line 1)."""
+
+    inbox: Inbox = field(default_factory=Buffer)
+    weights: Weights = field(default_factory=ByMass)
+    outbox: Outbox = field(default_factory=Whole)
+    join_mass: int = 0
+
+    def __post_init__(self) -> None:
+        if self.join_mass not in (0, UNIT):
+            raise OptionError(f"join_mass = {self.join_mass!r}: must be 0 or one UNIT ({UNIT})")
+        if self.weights.moves_mass and not (isinstance(self.inbox, Buffer) and isinstance(self.outbox, Whole)):
+            raise OptionError(f"weights = {self.weights}: mass needs a Buffer as inbox and Whole models as outbox")
+
+
+def pushcen(inbox: Buffer = Buffer(), receivers: int = 10, join_mass: int = 0) -> Rules:  # noqa: B008
+    """PushCen-ADFL, and push-sum without compression."""
+    return Rules(inbox, ByMass(), Whole(receivers), join_mass)
+
+
+def async_dfedavg(inbox: Buffer = Buffer(), receivers: int = 10) -> Rules:  # noqa: B008
+    """Async-DFedAvg: the same buffer, the plain mean."""
+    return Rules(inbox, Equal(), Whole(receivers))
+
+
+def swift(coefficients: Mapping[str, int], start: Payload, every: int = 1) -> Rules:
+    """SWIFT, on a fixed graph: `coefficients` is this client's row of `swift_coefficients`."""
+    return Rules(Stand(tuple(coefficients), start, every), Fixed(coefficients), Whole(0))
+
+
+def swift_random(receivers: int = 10, every: int = 1) -> Rules:
+    """SWIFT as the paper compares it: random receivers, equal weights, and what was received stands."""
+    return Rules(Stand(every=every), Equal(), Whole(receivers))
+
+
+def divshare(parts: int = 5, receivers: int = 2) -> Rules:
+    """DivShare: fragments, each to receivers of its own; each coordinate's plain mean."""
+    return Rules(Buffer(limit=0), Equal(), Fragments(parts, receivers))
+
+
+def independent() -> Rules:
+    """Training alone."""
+    return Rules(Deaf(), Equal(), Nobody())

@@ -1,0 +1,74 @@
+"""What models weigh in the next average: the mass that came with them, all the same, or fixed coefficients."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pushcen.errors import OptionError
+from pushcen.protocol.messages import UNIT
+
+
+class Weights(Protocol):
+    """What a client's own model and each waiting one weigh in the next average, in whole quanta, not normalised."""
+
+    @property
+    def moves_mass(self) -> bool:
+        """Say whether pushes carry mass."""
+
+    def own(self, held: int, /) -> int:
+        """Weigh the client's own model."""
+
+    def of(self, share: int, sender: str, /) -> int:
+        """Weigh a model that came with `share` from `sender`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByMass:
+    """A model weighs the mass that came with it: push-sum, the paper's Eqs. (pushsum-mass) and (pushsum-model)."""
+
+    moves_mass: bool = field(default=True, init=False)
+
+    def own(self, held: int) -> int:
+        """Weigh what is held."""
+        return held
+
+    def of(self, share: int, _sender: str) -> int:
+        """Weigh the share."""
+        return share
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Every model weighs the same. Pushes carry no mass."""
+
+    moves_mass: bool = field(default=False, init=False)
+
+    def own(self, _held: int) -> int:
+        """Weigh one unit."""
+        return UNIT
+
+    def of(self, _share: int, _sender: str) -> int:
+        """Weigh one unit."""
+        return UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Neighbours weigh fixed numbers of quanta, and a client's own model the rest of a unit."""
+
+    coefficients: Mapping[str, int]
+    moves_mass: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        if any(weight < 0 for weight in self.coefficients.values()) or sum(self.coefficients.values()) > UNIT:
+            raise OptionError(
+                f"weights.coefficients = {self.coefficients}: must be 0 or more, and {UNIT} at most in sum"
+            )
+
+    def own(self, _held: int) -> int:
+        """Weigh what the neighbours leave of a unit."""
+        return UNIT - sum(self.coefficients.values())
+
+    def of(self, _share: int, sender: str) -> int:
+        """Weigh the sender's coefficient; who has none weighs nothing."""
+        return self.coefficients.get(sender, 0)

@@ -1,0 +1,210 @@
+"""Whatever happens, in whatever order: peers and the book agree, and no mass is lost or made."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pushcen.protocol import Buffer, Peer, pushcen
+
+from .world import World
+
+SETTINGS = settings(
+    max_examples=int(os.environ.get("PUSHCEN_EXAMPLES", "120")),
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+RARELY = st.sampled_from([False, False, False, True])
+
+
+class Anything(RuleBasedStateMachine):
+    peer = Peer
+    mass = ("keep",)
+
+    @initialize(data=st.data())
+    def start(self, data):
+        buffer = Buffer(
+            limit=data.draw(st.sampled_from([0, 1, 2, 16])),
+            mass=data.draw(st.sampled_from(self.mass)),
+            newest_only=data.draw(st.booleans()),
+        )
+        self.world = World(founders=4, rules=pushcen(buffer), peer=self.peer)
+        self.untold = []
+
+    def names(self, *status):
+        return [n for n, p in self.world.peers.items() if p.status in (status or ("open",))]
+
+    def pick(self, data, names):
+        return data.draw(st.sampled_from(sorted(names))) if names else None
+
+    def running(self, yes):
+        return [n for n in self.names() if (self.world.page(self.world.peers[n]).taken is not None) == yes]
+
+    @rule(data=st.data())
+    def begin(self, data):
+        if name := self.pick(data, self.running(False)):
+            self.world.begin(name)
+
+    @rule(data=st.data())
+    def abort(self, data):
+        if name := self.pick(data, self.running(True)):
+            self.world.abort(name)
+
+    @rule(data=st.data(), lost=st.sampled_from([False] * 5 + [True]))
+    def finish(self, data, lost):
+        if name := self.pick(data, self.running(True)):
+            others = [n for n in self.names() if n != name]
+            receivers = data.draw(st.permutations(others))[: data.draw(st.integers(0, 3))]
+            self.world.finish(name, receivers, lost)
+
+    @rule(data=st.data(), fates=st.lists(st.sampled_from(["arrives", "in doubt", "stays", "fails"]), max_size=6))
+    def whole_event(self, data, fates):
+        """Begin, finish, and what becomes of each envelope: the everyday course of things, so that it comes often."""
+        if name := self.pick(data, self.running(False)):
+            self.world.begin(name)
+            others = [n for n in self.names() if n != name]
+            envelopes = self.world.finish(name, data.draw(st.permutations(others))[:3])
+            for env, fate in zip(envelopes, fates + ["arrives"] * len(envelopes), strict=False):
+                if fate == "fails":
+                    self.world.fail(env)
+                elif fate != "stays":
+                    self.world.deliver(env, answer=fate == "arrives")
+
+    @rule(data=st.data())
+    def everybody_in_turn(self, data):
+        for name in data.draw(st.permutations(self.running(False))):
+            self.world.begin(name)
+            for env in self.world.finish(name, [n for n in self.names() if n != name]):
+                self.world.deliver(env)
+
+    @rule(data=st.data(), answer=st.booleans(), again=st.booleans())
+    def deliver(self, data, answer, again):
+        """Any envelope on its way: so there is every reordering. With `again` it stays on its way: a duplicate."""
+        if self.world.flying:
+            env = data.draw(st.sampled_from(self.world.flying))
+            if not again:
+                self.world.flying.remove(env)
+            self.world.deliver(env, answer)
+
+    @rule(data=st.data())
+    def lose(self, data):
+        """With no notice to anybody."""
+        if self.world.flying:
+            env = data.draw(st.sampled_from(self.world.flying))
+            self.world.flying.remove(env)
+            self.world.copies[env] += 1
+
+    @rule(data=st.data())
+    def fail_for_sure(self, data):
+        if fresh := [env for env in self.world.flying if not self.world.copies[env]]:
+            self.world.fail(data.draw(st.sampled_from(fresh)))
+
+    @rule(data=st.data())
+    def gossip(self, data):
+        asker, receiver = self.pick(data, self.names("open", "leaving")), self.pick(data, self.names())
+        if asker and receiver and asker != receiver:
+            self.world.gossip(asker, receiver)
+
+    @rule(data=st.data())
+    def serve(self, data):
+        if name := self.pick(data, self.names("open", "leaving")):
+            self.world.serve(name, limit=2)
+
+    @rule(data=st.data())
+    def commit(self, data):
+        if name := self.pick(data, self.names("open", "leaving")):
+            self.world.commit(name)
+
+    @rule(data=st.data())
+    def crash(self, data):
+        if name := self.pick(data, self.names("open", "leaving")):
+            self.world.crash(name)
+
+    @rule(data=st.data())
+    def save_and_resume(self, data):
+        """As a simulation does: nothing at all may change."""
+        if name := self.pick(data, self.names("open", "leaving")):
+            snapshot = self.world.peers[name].snapshot()
+            self.world.peers[name] = self.peer.resume(snapshot, self.world.rules)
+            assert self.world.peers[name].snapshot() == snapshot
+
+    @precondition(lambda self: len(self.world.book) < 7)
+    @rule()
+    def join(self):
+        self.world.add(self.peer.join(f"p{len(self.world.book)}x", self.world.rules))
+
+    @rule(data=st.data(), really=RARELY)
+    def leave(self, data, really):
+        if really and len(self.names()) > 2 and (name := self.pick(data, self.running(False))):
+            self.world.leave(name)
+
+    @rule(data=st.data())
+    def hear_farewell(self, data):
+        if self.world.farewells and (name := self.pick(data, self.names("open", "leaving"))):
+            self.world.hear_farewell(name, data.draw(st.sampled_from(self.world.farewells)))
+
+    @rule(data=st.data())
+    def hand_over(self, data):
+        if (name := self.pick(data, self.names("leaving"))) and self.names():
+            self.world.hand_over(name, data.draw(st.permutations(self.names()))[:2])
+
+    @rule(data=st.data())
+    def retire(self, data):
+        if done := [n for n in self.names("leaving") if self.world.peers[n].gone]:
+            self.world.retire(self.pick(data, done))
+
+    @precondition(lambda self: len(self.world.book) < 7)
+    @rule(data=st.data(), really=RARELY)
+    def renew(self, data, really):
+        if really and len(self.names()) > 2 and (name := self.pick(data, self.names())):
+            self.world.renew(name)
+
+    @rule(data=st.data(), really=RARELY)
+    def forget(self, data, really):
+        if really and len(self.names()) > 2 and (name := self.pick(data, self.names())):
+            who = self.world.peers[name].me
+            self.world.forget(name, [])
+            self.untold += [(other, who) for other in self.world.peers]
+
+    @rule(data=st.data())
+    def hear_forgotten(self, data):
+        if self.untold:
+            name, who = data.draw(st.sampled_from(self.untold))
+            self.untold.remove((name, who))
+            if name in self.world.peers:
+                self.world.hear_forgotten(name, who)
+
+    @invariant()
+    def books_agree(self):
+        if hasattr(self, "world"):
+            self.world.check()
+            report = self.world.audit()
+            assert report.violations == []
+            assert report.balanced
+
+    def teardown(self):
+        if hasattr(self, "world"):
+            self.world.settle()
+            leavers = {p.me for p in self.world.peers.values() if p.status == "leaving"}
+            assert self.world.stranded() == 0 or leavers, "rule 17"
+
+
+class AnythingWithDrop(Anything):
+    mass = ("drop",)
+
+
+@pytest.mark.parametrize("machine", [Anything, AnythingWithDrop])
+def test_no_mass_is_lost_or_made_whatever_happens(machine):
+    run_state_machine_as_test(machine, settings=SETTINGS)

@@ -1,0 +1,323 @@
+"""A small world of peers on a network that does its worst, with a book of its own beside them.
+
+The book never looks into a peer. It follows each envelope's increment by sequence number, splits masses by itself,
+and rolls back with a crash, so that what a peer says it holds can be held against what it must hold.
+"""
+
+import copy
+from collections import defaultdict
+
+from pushcen.protocol import UNIT, Peer, Rules, audit, epoch_of, name_of, peer_id
+
+
+class Page:
+    """What the book knows of one peer: its mass, each increment it sent, and up to where it has credited."""
+
+    def __init__(self, held):
+        self.held = held
+        self.sent = defaultdict(dict)  # receiver -> sequence -> added
+        self.credited = {}  # sender -> sequence
+        self.accepted = {}  # sender -> sequence, credited or not
+        self.taken = None
+        self.closed = set()
+
+    def committed(self):
+        page = copy.deepcopy(self)
+        page.accepted, page.taken = dict(page.credited), None
+        return page
+
+
+class World:
+    def __init__(self, founders=3, rules=None, peer=Peer):
+        self.rules = rules or Rules()
+        self.peer_class = peer
+        self.peers = {}  # by name: those that run
+        self.book = {}  # by identity, for ever
+        self.disk = {}  # by name: (saved peer, committed page)
+        self.flying = []  # envelopes on their way; one may be there twice
+        self.copies = defaultdict(int)  # by envelope: how often it left its sender's machine
+        self.farewells = []
+        self.forgotten = {}  # who -> founded with
+        self.founded = 0
+        self.destroyed_by_the_gone = 0
+        self.commit_before_send = True
+        for i in range(founders):
+            self.add(peer.found(f"p{i}", self.rules))
+
+    # what the book says
+    def page(self, peer):
+        return self.book[peer.me]
+
+    def share(self, sender, receiver, above, upto):
+        return sum(a for seq, a in self.book[sender].sent[receiver].items() if above < seq <= upto)
+
+    def waits(self, peer, upto):
+        """What waits for `peer` on each link, above what it has credited, up to the sequences in `upto`."""
+        credited = self.page(peer).credited
+        return {
+            s: self.share(s, peer.me, credited.get(s, 0), top) for s, top in upto.items() if top > credited.get(s, 0)
+        }
+
+    def on_links(self):
+        """All increments above what their receivers have credited, between peers that were not forgotten."""
+        return sum(
+            self.share(sender, receiver, self.book[receiver].credited.get(sender, 0), 2**63)
+            for sender, page in self.book.items()
+            for receiver in list(page.sent)
+            if sender not in self.forgotten and receiver not in self.forgotten
+        )
+
+    def live(self):
+        return [page for who, page in self.book.items() if who not in self.forgotten]
+
+    def written_off(self):
+        """What went with the forgotten: their own mass, and what was sent to them and will never be credited."""
+        gone = sum(self.book[who].held for who in self.forgotten)
+        for sender, page in self.book.items():
+            for receiver in list(page.sent):
+                if sender in self.forgotten or receiver in self.forgotten:
+                    gone += self.share(sender, receiver, self.book[receiver].credited.get(sender, 0), 2**63)
+        return gone
+
+    def check(self):
+        for name, peer in self.peers.items():
+            page = self.page(peer)
+            assert peer.held == page.held, f"{name} holds {peer.held}, must be {page.held}"
+            assert peer.held >= 0
+            for receiver, total in peer.sent.items():
+                assert total == sum(page.sent[receiver].values()), f"{name} -> {receiver}"
+            if peer.rules.inbox.mass == "keep":
+                assert peer.waiting == sum(self.waits(peer, page.accepted).values()), name
+        destroyed = sum(sum(peer.destroyed.values()) for peer in self.peers.values())
+        destroyed += self.destroyed_by_the_gone
+        held = sum(page.held for page in self.live())
+        assert held + self.on_links() + self.written_off() + destroyed == self.founded
+
+    def audit(self):
+        return audit([self.disk[name][0] for name in self.disk])
+
+    # what happens
+    def add(self, peer):
+        self.peers[name_of(peer.me)] = peer
+        self.book[peer.me] = Page(peer.held)
+        self.founded += peer.held
+        self.commit(name_of(peer.me))
+
+    def commit(self, name):
+        peer = self.peers[name]
+        self.disk[name] = (peer.save(), self.page(peer).committed())
+
+    def begin(self, name):
+        peer = self.peers[name]
+        page = self.page(peer)
+        page.taken = dict(page.accepted)
+        shares = self.waits(peer, page.taken)
+        event = peer.begin()
+        if peer.rules.inbox.mass == "keep":
+            total = sum(shares.values())
+            assert event.folded + sum(weight for weight, _ in event.models) == total
+            assert event.own == (page.held if page.held or total else UNIT)
+            assert event.adopts == (page.held == 0 and total > 0)
+            if peer.rules.inbox.limit == 0 and peer.rules.inbox.newest_only:
+                assert {env.sender: weight for weight, env in event.models} == {s: m for s, m in shares.items() if m}
+        senders = [env.sender for _, env in event.models]
+        assert senders == sorted(senders)
+        return event
+
+    def abort(self, name):
+        self.peers[name].abort()
+        self.page(self.peers[name]).taken = None
+
+    def finish(self, name, receivers, lost=False):
+        """End the event and send; `lost`: the sender dies between commit and send."""
+        peer = self.peers[name]
+        page = self.page(peer)
+        contacts = [self.peers[r].contact for r in receivers]
+        arrived = sum(self.waits(peer, page.taken).values())
+        destroyed = -sum(peer.destroyed.values())
+        envelopes = peer.finish(contacts, f"{name}'s model {peer.events}")
+        destroyed += sum(peer.destroyed.values())
+        page.held += arrived - destroyed
+        page.credited.update(page.taken)
+        page.taken = None
+        open_ones = [c.peer for c in contacts if c.peer not in page.closed]
+        served = open_ones[: max(0, page.held - 1)]
+        share = page.held // (len(served) + 1)
+        page.held -= share * len(served)
+        for receiver in served:
+            page.sent[receiver][peer.sequence] = share
+        assert [env.receiver for env in envelopes[: len(served)]] == served
+        self.send(name, envelopes, lost)
+        return envelopes
+
+    def serve(self, name, limit=10):
+        envelopes = self.peers[name].serve(payload=f"{name}'s model, again", limit=limit)
+        self.send(name, envelopes)
+        return envelopes
+
+    def send(self, name, envelopes, lost=False):
+        page = self.page(self.peers[name])
+        for env in envelopes:
+            assert env.total == sum(page.sent[env.receiver].values())
+            page.sent[env.receiver].setdefault(env.sequence, 0)
+        if self.commit_before_send:
+            self.commit(name)
+        if lost:
+            self.crash(name)
+        else:
+            self.flying += envelopes
+
+    def deliver(self, env, answer=True):
+        """Let a copy of `env` arrive; its receiver's answer may be lost."""
+        self.copies[env] += 1
+        peer = self.peers.get(name_of(env.receiver))
+        if peer is None or peer.me != env.receiver or peer.status != "open":
+            return None
+        page = self.page(peer)
+        news = env.sequence > page.accepted.get(env.sender, 0) and env.sender not in peer.forgotten
+        before = peer.snapshot()
+        receipt = peer.receive(env)
+        if news:
+            page.accepted[env.sender] = env.sequence
+        else:
+            assert not receipt.news
+            assert peer.snapshot() == before, "what is refused changes nothing, not even order"
+        sender = self.peers.get(name_of(env.sender))
+        if answer and sender is not None and sender.me == env.sender:
+            sender.arrived(env, peer.boot)
+        return receipt
+
+    def fail(self, env):
+        """Let `env` fail for sure. Only one that never left, in no copy, can."""
+        assert not self.copies[env]
+        self.flying = [other for other in self.flying if other != env]
+        sender = self.peers.get(name_of(env.sender))
+        if sender is None or sender.me != env.sender:
+            return
+        page = self.page(sender)
+        sent = page.sent[env.receiver]
+        back = (
+            sent.get(env.sequence, 0) if max(sent, default=0) == env.sequence and env.receiver not in page.closed else 0
+        )
+        given = sender.failed(env)
+        if given:
+            assert given == back
+            sent[env.sequence] = 0
+            page.held += back
+
+    def gossip(self, asker, receiver):
+        a, b = self.peers[asker], self.peers[receiver]
+        a.hear(b.answer(a.me))
+
+    def crash(self, name):
+        """Kill a peer and start it again from its last commit."""
+        state, page = self.disk[name]
+        self.peers[name] = self.peer_class.restore(state, self.rules)
+        self.book[self.peers[name].me] = copy.deepcopy(page)
+        self.commit(name)
+
+    def leave(self, name):
+        peer = self.peers[name]
+        self.farewells.append(peer.leave())
+        page = self.page(peer)
+        page.accepted = dict(page.credited)
+        self.commit(name)
+
+    def hear_farewell(self, name, farewell):
+        peer = self.peers[name]
+        page = self.page(peer)
+        if farewell.peer == peer.me:
+            return
+        owed = self.share(peer.me, farewell.peer, self.book[farewell.peer].credited.get(peer.me, 0), 2**63)
+        if farewell.peer in page.closed:
+            owed = 0
+        assert peer.hear_farewell(farewell) == owed
+        page.closed.add(farewell.peer)
+        page.held += owed
+        top = self.book[farewell.peer].credited.get(peer.me, 0)
+        page.sent[farewell.peer] = {seq: a for seq, a in page.sent[farewell.peer].items() if seq <= top}
+
+    def hand_over(self, name, heirs):
+        peer = self.peers[name]
+        page = self.page(peer)
+        contacts = [self.peers[r].contact for r in heirs]
+        before = peer.sequence
+        envelopes = peer.hand_over(contacts, payload=f"{name}'s last model")
+        heirs = [c.peer for c in contacts if c.peer not in page.closed][: page.held]
+        if heirs:
+            odd, share = page.held % len(heirs), page.held // len(heirs)
+            if odd:
+                page.sent[heirs[0]][before + 1] = odd
+            for heir in heirs:
+                page.sent[heir][peer.sequence] = share
+            page.held = 0
+        for env in envelopes:
+            page.sent[env.receiver].setdefault(env.sequence, 0)
+        assert all(
+            env.total == sum(a for q, a in page.sent[env.receiver].items() if q <= env.sequence) for env in envelopes
+        )
+        self.commit(name)
+        self.flying += envelopes
+
+    def retire(self, name):
+        """Let a peer that has left exit; its books stay readable."""
+        assert self.peers[name].gone
+        self.commit(name)
+        self.destroyed_by_the_gone += sum(self.peers[name].destroyed.values())
+        del self.peers[name]
+
+    def forget(self, name, told):
+        """Declare a peer gone for ever. `told` are the names that hear of it now."""
+        who = self.peers[name].me
+        self.forgotten[who] = self.peers[name].founded
+        self.destroyed_by_the_gone += sum(self.peers[name].destroyed.values())
+        del self.peers[name], self.disk[name]
+        for other in told:
+            self.hear_forgotten(other, who)
+
+    def hear_forgotten(self, name, who):
+        self.peers[name].forget(who, self.forgotten[who])
+        self.page(self.peers[name]).closed.add(who)
+        self.commit(name)
+
+    def renew(self, name):
+        """Lose a peer's state: it comes back in a new epoch, and the old one is forgotten."""
+        peer = self.peers[name]
+        epoch = epoch_of(peer.me)
+        while peer_id(name, epoch) in self.book:
+            epoch += 1
+        others = [other for other in self.peers if other != name]
+        self.forget(name, others)
+        fresh = peer.renewed(epoch)
+        fresh.forget(peer.me, peer.founded)
+        self.add(fresh)
+
+    def settle(self, rounds=30):
+        """On a perfect network, let unsettled links be served, and nothing else: everything must come home."""
+        self.flying.clear()
+        for name in self.peers:
+            if self.page(self.peers[name]).taken is not None:
+                self.abort(name)
+        for _ in range(rounds):
+            for name, peer in list(self.peers.items()):
+                for farewell in self.farewells:
+                    self.hear_farewell(name, farewell)
+                for who in self.forgotten:
+                    self.hear_forgotten(name, who)
+                for receiver in list(peer.sent):
+                    if receiver in {other.me for other in self.peers.values()}:
+                        self.gossip(name, name_of(receiver))
+                for env in self.serve(name):
+                    self.deliver(env)
+                self.flying.clear()
+                if peer.status == "open":
+                    self.begin(name)
+                    for env in self.finish(name, []):
+                        self.deliver(env)
+                    self.flying.clear()
+            self.check()
+
+    def stranded(self):
+        """What neither is held nor waits, among the living."""
+        waiting = sum(sum(self.waits(peer, self.page(peer).accepted).values()) for peer in self.peers.values())
+        return self.on_links() - waiting
