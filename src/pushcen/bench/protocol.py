@@ -44,7 +44,7 @@ class World:
         return sum(len(peer.sent) for peer in self.peers)
 
 
-def speed(peers: int, events: int, rounds: int = 5) -> tuple[float, float]:
+def speed(peers: int, events: int, rounds: int = 20) -> tuple[float, float]:
     """Measure protocol events per CPU second, the best of some rounds, and links per peer."""
     world = World(peers)
     for peer in world.peers * 2:
@@ -86,7 +86,7 @@ def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> flo
     return Averaging(pushcen(Buffer(limit=LIMIT), RECEIVERS), neighbours, pace, rng).run(pushes, every=pushes).spread
 
 
-def run(events: int = 60_000) -> dict[str, Any]:
+def run(events: int = 15_000) -> dict[str, Any]:
     """Measure it all. docs/protocol.md explains the keys."""
     speeds = {peers: speed(peers, events) for peers in SIZES}
     small, middle, large = SIZES

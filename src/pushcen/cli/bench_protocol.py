@@ -8,7 +8,7 @@ import typer
 
 def protocol(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; docs/protocol.md explains the keys.")] = False,
-    events: Annotated[int, typer.Option(min=1, help="Compute events in each round of the speed measurement.")] = 60_000,
+    events: Annotated[int, typer.Option(min=1, help="Compute events in each round of the speed measurement.")] = 15_000,
 ) -> None:
     """Measure the protocol core alone, at 1,000, 10,000 and 100,000 peers."""
     from pushcen.bench.protocol import run

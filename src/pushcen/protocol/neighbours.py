@@ -104,16 +104,16 @@ class View(Generic[T]):
         met = self._met.get(me)
         if met is None:
             met = self._met[me] = self._newcomers(me, [], self._size)
-        random = self._rng.random
+        random, seen = self._rng.random, min(self._size, len(met))
         if random() * self._every < 1:
-            self._exchange(me, met, int(random() * min(self._size, len(met))))
+            self._exchange(me, met, int(random() * seen))
         if self._online.left:
-            for place in range(min(self._size, len(met))):
+            for place in range(seen):
                 if met[place] not in self._online:
                     self._exchange(me, met, place)
-        view = met[: self._size]
-        start = int(random() * len(view))
-        drawn = (view[start:] + view[:start])[: k or len(view)]
+        start = int(random() * seen)
+        end = start + min(k or seen, seen)
+        drawn = met[start:end] if end <= seen else met[start:seen] + met[: end - seen]
         return [name for name in drawn if name in self._online] if self._online.left else drawn
 
     def _exchange(self, me: T, met: list[T], place: int) -> None:

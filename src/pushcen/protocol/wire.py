@@ -9,7 +9,7 @@ import zlib
 from pushcen.errors import ProtocolError
 from pushcen.protocol.messages import LIMIT, Envelope, PeerId, check_id
 
-MAGIC = b"PCEN"
+MAGIC = b"PCEV"
 MAJOR, MINOR = 1, 0
 _FIXED = struct.Struct("<4sBBHQ16sQIBB")  # magic, major, minor, header, sequence, total, payload, part, names
 _CHECK = struct.Struct("<I")
