@@ -67,8 +67,10 @@ def test_the_codecs_benchmark_prints_its_figures_as_one_json_object():
         "encode_speedup_vs_plain",
         "distortion_vs_optimum",
         "distortion_vs_plain",
+        "zero_in_the_middle",
         "encode_vs_memcpy",
         "accumulate_vs_dense_add",
+        "check_vs_dense_add",
         "bits_per_weight",
         "entropy_bits_per_weight",
     }

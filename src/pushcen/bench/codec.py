@@ -8,7 +8,7 @@ import torch
 from pushcen.bench.plain_kmeans import least_error, lloyd
 from pushcen.bench.timing import best_seconds
 from pushcen.bench.weights import trained_resnet18
-from pushcen.codec import Accumulator, Centroids, Schema, accumulate, cluster, decode, encode
+from pushcen.codec import Accumulator, Centroids, Payload, Schema, accumulate, cluster, decode, encode
 
 _SAMPLE = 1500
 
@@ -25,10 +25,14 @@ class CodecFigures:
     """Mean squared error over the exact optimum's with a held zero, by K, on samples of every layer."""
     distortion_vs_plain: float
     """Mean squared error over that of plain Lloyd, at K = 32."""
+    zero_in_the_middle: dict[str, float]
+    """Share of the layers whose zero has index K // 2, by K."""
     encode_vs_memcpy: float
     """Time of encoding to final bytes, over copying the same weights once."""
     accumulate_vs_dense_add: float
-    """Time of checking and merging one packed message, over adding one dense float32 model."""
+    """Time of merging one packed message, over adding one dense float32 model."""
+    check_vs_dense_add: float
+    """Time of checking a message when it arrives, from end to end, over the same."""
     bits_per_weight: float
     """Length of the whole message over the number of clustered weights."""
     entropy_bits_per_weight: float
@@ -65,11 +69,12 @@ def _measure(turns: int) -> CodecFigures:
         for target, tensor in zip(copies, tensors, strict=True):
             target.copy_(tensor)
 
-    copying, encoding, adding, merging = best_seconds(
+    copying, encoding, adding, merging, checking = best_seconds(
         copy,
         lambda: encode(model, codec, schema=schema),
         lambda: total.add_(dense),
-        lambda: accumulate(payload.data, 1, into),
+        lambda: accumulate(payload, 1, into),
+        lambda: Payload.parse(payload.data, schema),
         turns=turns,
     )
     plain: dict[str, torch.Tensor] = {}
@@ -83,8 +88,10 @@ def _measure(turns: int) -> CodecFigures:
         encode_speedup_vs_plain=lloyding / encoding,
         distortion_vs_optimum={str(k): _vs_optimum(layers, k) for k in (4, 8, 16, 32)},
         distortion_vs_plain=_squared_error(layers, ours) / _squared_error(layers, plain),
+        zero_in_the_middle={str(k): _share_in_the_middle(layers, k) for k in (4, 8, 16, 32)},
         encode_vs_memcpy=encoding / copying,
         accumulate_vs_dense_add=merging / adding,
+        check_vs_dense_add=checking / adding,
         bits_per_weight=8 * len(payload) / sum(layer.numel() for layer in layers.values()),
         entropy_bits_per_weight=_entropy(layers, 32),
     )
@@ -104,6 +111,10 @@ def _vs_optimum(layers: dict[str, torch.Tensor], clusters: int) -> float:
         ours += layer.numel() * float(error)
         optimum += layer.numel() * least_error(sample.numpy(), clusters)
     return ours / optimum
+
+
+def _share_in_the_middle(layers: dict[str, torch.Tensor], clusters: int) -> float:
+    return sum(cluster(layer, clusters).zero_index == clusters // 2 for layer in layers.values()) / len(layers)
 
 
 def _entropy(layers: dict[str, torch.Tensor], clusters: int) -> float:

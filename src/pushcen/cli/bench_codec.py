@@ -26,9 +26,12 @@ def codec(as_json: Json = False) -> None:
     table.add_row("encode_speedup_vs_plain", f"{figures.encode_speedup_vs_plain:.0f}", ">= 100")
     for clusters, ratio in figures.distortion_vs_optimum.items():
         table.add_row(f"distortion_vs_optimum, K = {clusters}", f"{ratio:.4f}", "<= 1.02")
+    for clusters, share in figures.zero_in_the_middle.items():
+        table.add_row(f"zero_in_the_middle, K = {clusters}", f"{share:.0%}", "")
     table.add_row("distortion_vs_plain", f"{figures.distortion_vs_plain:.3f}", "<= 0.3")
     table.add_row("encode_vs_memcpy", f"{figures.encode_vs_memcpy:.2f}", "<= 12")
     table.add_row("accumulate_vs_dense_add", f"{figures.accumulate_vs_dense_add:.2f}", "<= 1.5")
+    table.add_row("check_vs_dense_add", f"{figures.check_vs_dense_add:.2f}", "")
     table.add_row("bits_per_weight", f"{figures.bits_per_weight:.3f}", "")
     table.add_row("entropy_bits_per_weight", f"{figures.entropy_bits_per_weight:.3f}", "")
     Console().print(table)
