@@ -15,3 +15,7 @@ class ModelError(PushcenError, ValueError):
 
 class PayloadError(PushcenError, ValueError):
     """Bytes that are not a well-formed payload for this model. Whoever raises it has changed nothing."""
+
+
+class DataError(PushcenError, ValueError):
+    """A data set that is not known, not there, not well-formed, or cannot be divided as asked."""
