@@ -30,6 +30,7 @@ bench: $(READY)  ## measure, side by side, on this machine
 figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_codec.py
 	$(BIN)/python scripts/draw_protocol.py
+	$(BIN)/python scripts/draw_data.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

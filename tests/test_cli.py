@@ -10,7 +10,20 @@ from typer.testing import CliRunner
 import pushcen
 from pushcen.cli import app
 
-HEAVY = ("torch", "datasets", "ray", "grpc", "numba", "numpy", "sklearn", "networkx", "matplotlib")
+HEAVY = (
+    "torch",
+    "datasets",
+    "flwr_datasets",
+    "pyarrow",
+    "PIL",
+    "ray",
+    "grpc",
+    "numba",
+    "numpy",
+    "sklearn",
+    "networkx",
+    "matplotlib",
+)
 
 
 @pytest.mark.parametrize("arguments", ["['--help']", "['--version']", "None"])

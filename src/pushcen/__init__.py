@@ -1,8 +1,8 @@
 """Asynchronous, decentralized federated learning: no server, no rounds, small messages.
 
 The parts, each usable alone: `pushcen.codec` turns a PyTorch model into a small message and back, `pushcen.protocol`
-says who owes whom how much weight. This package itself holds only the version and the errors, so that importing it
-costs nothing.
+says who owes whom how much weight, `pushcen.data` loads data and divides it among clients. This package itself holds
+only the version and the errors, so that importing it costs nothing.
 """
 
 from pushcen.errors import PushcenError

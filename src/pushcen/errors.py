@@ -19,3 +19,7 @@ class PayloadError(PushcenError, ValueError):
 
 class ProtocolError(PushcenError, ValueError):
     """A message or a call that the protocol's rules forbid. Whoever raises it has changed nothing."""
+
+
+class DataError(PushcenError, ValueError):
+    """A data set that is not known, not there, not well-formed, or cannot be divided as asked."""

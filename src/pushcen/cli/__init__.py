@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import bench, codec
+from pushcen.cli import bench, codec, data
 
 
 class _Commands(TyperGroup):
@@ -21,7 +22,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except pushcen.PushcenError as error:
-            Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {error}", soft_wrap=True)
+            Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(2) from None
 
 
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 app.add_typer(codec.app, name="codec")
+app.add_typer(data.app, name="data")
 
 
 def _version(asked: bool) -> None:

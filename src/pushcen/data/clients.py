@@ -1,0 +1,161 @@
+"""Each client's own training and test samples: row numbers into the one copy of the data, no copies."""
+
+import contextlib
+import io
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from pushcen.data.data import Data
+from pushcen.data.partitions import Dirichlet, Natural, Partition, Rows
+from pushcen.errors import DataError, OptionError
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Some samples of a data set, in the manner of a map-style dataset; `inputs` and `labels` are everybody's.
+
+    >>> view = View(torch.arange(8.0).reshape(4, 2), torch.tensor([0, 1, 2, 3]), rows=torch.tensor([3, 1]))
+    >>> len(view), view[0]
+    (2, (tensor([6., 7.]), tensor(3)))
+    >>> view[torch.tensor([1, 0])][1]                     # a batch, gathered in one call
+    tensor([1, 3])
+    """
+
+    inputs: torch.Tensor
+    labels: torch.Tensor
+    rows: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, at: int | slice | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = self.rows[at]
+        return self.inputs[rows], self.labels[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class ClientData:
+    """What one client trains on and what it is tested on."""
+
+    client: int
+    train: View
+    test: View
+
+    def __len__(self) -> int:
+        return len(self.train) + len(self.test)
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A data set divided among clients: `split[7]` is what client 7 has."""
+
+    data: Data
+    partition: Partition
+    clients: tuple[ClientData, ...]
+
+    def __len__(self) -> int:
+        return len(self.clients)
+
+    def __getitem__(self, client: int) -> ClientData:
+        return self.clients[client]
+
+    def __iter__(self) -> Iterator[ClientData]:
+        return iter(self.clients)
+
+
+def split(
+    data: Data,
+    clients: int | None,
+    partition: Partition | None = None,
+    *,
+    test_share: float = 0.2,
+    min_samples: int = 2,
+    seed: int = 0,
+) -> Split:
+    """Divide `data` among clients, and each client's samples into training and test samples.
+
+    Every sample goes to exactly one client, the same one for the same seed. By default the division is
+    `Dirichlet(0.4)`; `clients` may be None for `Natural`, where the data says how many there are. A client with fewer
+    than `min_samples` is an error; one with a single sample, where that is allowed, trains on it and has no test.
+
+    >>> from pushcen.data import load
+    >>> divided = split(load("digits"), clients=5, seed=1)
+    >>> [len(client) for client in divided], sum(len(client) for client in divided)
+    ([...], 1797)
+    >>> inputs, labels = divided[0].train[:32]
+    >>> inputs.shape
+    torch.Size([32, 1, 8, 8])
+    """
+    partition = partition or Dirichlet()
+    if isinstance(partition, Natural):
+        if data.owners is None:
+            raise DataError(f"partition = 'natural': {data.name} does not say who owns its samples")
+        clients = len(torch.unique(data.owners)) if clients is None else clients
+    if clients is None or clients < 1:
+        raise OptionError(f"clients = {clients}: must be a whole number from 1")
+    if not 0 <= test_share < 1:
+        raise OptionError(f"test_share = {test_share}: must be at least 0 and less than 1")
+    if min_samples < 1:
+        raise OptionError(f"min_samples = {min_samples}: must be a whole number from 1")
+    if seed < 0:
+        raise OptionError(f"seed = {seed}: must be a whole number from 0")
+    if clients * min_samples > len(data):
+        raise DataError(
+            f"clients = {clients}: {data.name} has {len(data)} samples, enough for {len(data) // min_samples} clients "
+            f"with {min_samples} each"
+        )
+    parts = _divide(data, clients, partition, min_samples, seed)
+    for client, rows in enumerate(parts):
+        if len(rows) < min_samples:
+            raise DataError(
+                f"client {client} of {clients} would get {len(rows)} samples by {partition}, fewer than "
+                f"min_samples = {min_samples}; fewer clients would do"
+            )
+    return Split(data, partition, tuple(_client(data, at, rows, test_share, seed) for at, rows in enumerate(parts)))
+
+
+def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -> ClientData:
+    rows = np.random.default_rng([seed, 1, client]).permutation(rows)
+    tests = max(1, round(test_share * len(rows))) if test_share and len(rows) > 1 else 0
+    tests = min(tests, len(rows) - 1)
+    train, test = (View(data.inputs, data.labels, torch.from_numpy(some)) for some in (rows[tests:], rows[:tests]))
+    return ClientData(client, train, test)
+
+
+def _divide(data: Data, clients: int, partition: Partition, minimum: int, seed: int) -> list[Rows]:
+    """Ask the partitioner for the rows of each client, by public means, and check that each row is in one place.
+
+    It sees keys (labels or owners) and row numbers only. Rows are shuffled and classes renumbered by the seed, so that
+    no class is handed out in the order of a file, and none comes first because of its number.
+    """
+    from datasets import Dataset
+
+    generator = np.random.default_rng([seed, 0])
+    rows = generator.permutation(len(data))
+    if isinstance(partition, Natural) and data.owners is not None:
+        keys = data.owners.numpy()
+    else:
+        keys = generator.permutation(len(data.classes))[data.labels.numpy()]
+    partitioner = partition.partitioner(keys, clients, minimum, seed)
+    partitioner.dataset = Dataset.from_dict({"key": keys[rows], "row": rows})
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # its warnings, and a progress bar
+        warnings.simplefilter("ignore")
+        try:
+            tables = [partitioner.load_partition(client).with_format("numpy") for client in range(clients)]
+        except ValueError as error:
+            if isinstance(partition, Dirichlet) and minimum:
+                sizes = [len(part) for part in _divide(data, clients, partition, 0, seed)]
+                raise DataError(
+                    f"alpha = {partition.alpha}: each of 11 draws left one of {clients} clients with fewer than "
+                    f"{minimum} samples (the first left client {int(np.argmin(sizes))} with {min(sizes)}); a larger "
+                    "alpha, fewer clients or more samples would do"
+                ) from None
+            raise DataError(f"clients = {clients}: {partition} cannot serve them: {error}") from None
+    parts = [np.asarray(table["row"][:], np.int64) for table in tables]
+    if not np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(data))):
+        raise DataError(f"clients = {clients}: {partition} does not give each sample to exactly one of them")
+    return parts

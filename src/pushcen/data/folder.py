@@ -1,0 +1,79 @@
+"""Folders of images: `class/image`, the same below `train/` and `test/`, or Tiny-ImageNet's own layout."""
+
+from pathlib import Path
+
+import numpy as np
+
+from pushcen.data.arrays import Arrays, Samples
+from pushcen.data.pixels import Named, decode
+from pushcen.errors import DataError
+
+_SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".tif", ".tiff"}
+_TESTS = ("test", "val", "valid", "validation")
+Labelled = list[tuple[Path, int]]
+
+
+def read_folder(folder: Path) -> Arrays:
+    """Read a folder of images, one folder for each class; classes are numbered in the order of their names.
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for kind in ("dog", "cat"):
+    ...     (folder / kind).mkdir()
+    ...     Image.new("RGB", (8, 8)).save(folder / kind / "1.png")
+    >>> arrays = read_folder(folder)
+    >>> arrays.classes, arrays.train.labels.tolist()
+    (('cat', 'dog'), [0, 1])
+    """
+    root = folder / "train" if (folder / "train").is_dir() else folder
+    classes = sorted(child.name for child in root.iterdir() if child.is_dir())
+    if not classes:
+        raise DataError(f"{root}: has no folders; images must be in one folder for each class")
+    parts = [_by_class(root, classes)]
+    annotations = folder / "val" / "val_annotations.txt"
+    if annotations.is_file():
+        parts.append(_annotated(annotations, classes))
+    elif root != folder and (tests := next((folder / name for name in _TESTS if (folder / name).is_dir()), None)):
+        if strange := sorted({child.name for child in tests.iterdir() if child.is_dir()} - set(classes)):
+            raise DataError(f"{tests / strange[0]}: a class that {root} has not")
+        parts.append(_by_class(tests, classes))
+    pixels = decode([[_named(path) for path, _ in part] for part in parts])
+    labels = [np.array([label for _, label in part], np.int64) for part in parts]
+    train, *test = (Samples(x, y) for x, y in zip(pixels, labels, strict=True))
+    return Arrays(str(folder), train, test[0] if test else None, _words(folder, classes))
+
+
+def _named(path: Path) -> Named:
+    return str(path), path
+
+
+def _by_class(root: Path, classes: list[str]) -> Labelled:
+    found = []
+    for label, name in enumerate(classes):
+        images = sorted(path for path in (root / name).rglob("*") if path.suffix.lower() in _SUFFIXES)
+        if not images and root.name not in _TESTS:
+            raise DataError(f"{root / name}: no images; wanted files that end in {', '.join(sorted(_SUFFIXES))}")
+        found += [(path, label) for path in images]
+    return found
+
+
+def _annotated(annotations: Path, classes: list[str]) -> Labelled:
+    """Read Tiny-ImageNet's validation set: lines of file name, class and a box, with tabs between."""
+    number = {name: label for label, name in enumerate(classes)}
+    found = []
+    for at, line in enumerate(annotations.read_text(errors="replace").splitlines(), 1):
+        name, _, rest = line.partition("\t")
+        kind = rest.partition("\t")[0]
+        if Path(name).name != name or kind not in number:
+            raise DataError(f"{annotations}, line {at}: must be a file's name, a tab and a class of the training set")
+        found.append((annotations.parent / "images" / name, number[kind]))
+    return found
+
+
+def _words(folder: Path, classes: list[str]) -> tuple[str, ...]:
+    """Name classes in words where the folder says which: `n01443537` is `goldfish, ...`."""
+    path = folder / "words.txt"
+    lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+    words = dict(line.split("\t", 1) for line in lines if "\t" in line)
+    return tuple(words.get(name, name).partition(",")[0] for name in classes)

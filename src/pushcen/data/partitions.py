@@ -1,0 +1,171 @@
+"""Ways to divide samples among clients, by name: each a small class around one partitioner of flwr-datasets.
+
+Where a partitioner by itself would leave samples over (shards that do not come out even, classes that nobody drew), it
+is asked in a way that it does not, or the request is refused with what would do.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pushcen.errors import DataError, OptionError
+
+Rows = NDArray[np.int64]
+
+
+class Partition(Protocol):
+    """A way to divide samples among clients."""
+
+    name: ClassVar[str]
+
+    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:
+        """Return the partitioner of flwr-datasets for samples with these keys (labels, or owners), or refuse."""
+        ...
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """Each class is divided in proportions drawn from a Dirichlet distribution; the smaller alpha, the more skewed.
+
+    A draw that leaves a client with fewer samples than the minimum is thrown away whole and made again, at most ten
+    times. Nothing is balanced afterwards. What rounding down leaves over of each class goes to the last client, which
+    so has at least one sample of every class.
+
+    >>> Dirichlet(alpha=0)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: alpha = 0: must be a number above 0
+    """
+
+    name: ClassVar[str] = "dirichlet"
+    alpha: float = 0.4
+
+    def __post_init__(self) -> None:
+        if not (self.alpha > 0 and math.isfinite(self.alpha)):
+            raise OptionError(f"alpha = {self.alpha}: must be a number above 0")
+
+    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
+        """Return flwr-datasets' partitioner."""
+        from flwr_datasets.partitioner import DirichletPartitioner
+
+        return DirichletPartitioner(clients, "key", float(self.alpha), minimum, shuffle=False, seed=seed)
+
+
+@dataclass(frozen=True)
+class Iid:
+    """Everybody gets an equal share at random."""
+
+    name: ClassVar[str] = "iid"
+
+    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
+        """Return flwr-datasets' partitioner."""
+        from flwr_datasets.partitioner import IidPartitioner
+
+        return IidPartitioner(clients)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Samples sorted by class are cut into equal pieces, and each client gets so many of them (McMahan et al., 2017).
+
+    Where it does not come out even, the last piece is smaller and some clients get a piece less.
+
+    >>> Shards(per_client=0)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: per_client = 0: must be a whole number from 1
+    """
+
+    name: ClassVar[str] = "shards"
+    per_client: int = 2
+
+    def __post_init__(self) -> None:
+        _check_per_client(self.per_client)
+
+    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
+        """Return flwr-datasets' partitioner."""
+        from flwr_datasets.partitioner import ShardPartitioner
+
+        size = math.ceil(len(keys) / (clients * self.per_client))
+        if (pieces := math.ceil(len(keys) / size)) < clients:
+            raise DataError(
+                f"per_client = {self.per_client}: {len(keys)} samples in pieces of {size} make {pieces}, too few for "
+                f"{clients} clients; more pieces a client, or fewer clients, would do"
+            )
+        return ShardPartitioner(clients, "key", shard_size=size, keep_incomplete_shard=True, shuffle=False, seed=seed)
+
+
+@dataclass(frozen=True)
+class Pathological:
+    """Each client gets samples of so many classes and of no other.
+
+    With at least as many clients as classes, the first class of each goes in turn and the others are drawn; with fewer
+    clients neighbours in a ring of classes are taken, so that every class has an owner.
+    """
+
+    name: ClassVar[str] = "pathological"
+    per_client: int = 2
+
+    def __post_init__(self) -> None:
+        _check_per_client(self.per_client)
+
+    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
+        """Return flwr-datasets' partitioner."""
+        from flwr_datasets.partitioner import PathologicalPartitioner
+
+        classes = len(np.unique(keys))
+        least = max(1, classes - clients + 1)
+        if not least <= self.per_client <= classes:
+            raise DataError(
+                f"per_client = {self.per_client}: with {classes} classes and {clients} clients it must be between "
+                f"{least} and {classes}"
+            )
+        mode = "first-deterministic" if clients >= classes else "deterministic"
+        return PathologicalPartitioner(clients, "key", self.per_client, mode, shuffle=False, seed=seed)
+
+
+@dataclass(frozen=True)
+class Natural:
+    """Each owner that the data itself names is a client."""
+
+    name: ClassVar[str] = "natural"
+
+    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
+        """Return flwr-datasets' partitioner."""
+        from flwr_datasets.partitioner import NaturalIdPartitioner
+
+        if clients != (owners := len(np.unique(keys))):
+            raise DataError(f"clients = {clients}: the data names {owners} owners, so there must be {owners}")
+        return NaturalIdPartitioner("key")
+
+
+_KINDS: tuple[type[Any], ...] = (Dirichlet, Iid, Shards, Pathological, Natural)
+PARTITIONS: dict[str, type[Any]] = {kind.name: kind for kind in _KINDS}
+
+
+def partition_named(name: str, **options: float | None) -> Partition:
+    """Return a partition by its name; options that are None are left at their default.
+
+    >>> partition_named("dirichlet", alpha=0.1, per_client=None)
+    Dirichlet(alpha=0.1)
+    >>> partition_named("iid", alpha=0.1)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: alpha = 0.1: partition iid has no such option
+    >>> partition_named("shard")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: partition = 'shard': must be one of dirichlet, iid, shards, pathological, natural
+    """
+    kind = PARTITIONS.get(name)
+    if kind is None:
+        raise OptionError(f"partition = {name!r}: must be one of {', '.join(PARTITIONS)}")
+    given = {key: value for key, value in options.items() if value is not None}
+    for key in given.keys() - {field.name for field in fields(kind)}:
+        raise OptionError(f"{key} = {given[key]}: partition {name} has no such option")
+    made: Partition = kind(**given)
+    return made
+
+
+def _check_per_client(value: int) -> None:
+    if value != int(value) or value < 1:
+        raise OptionError(f"per_client = {value}: must be a whole number from 1")
