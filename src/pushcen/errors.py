@@ -23,3 +23,15 @@ class ProtocolError(PushcenError, ValueError):
 
 class DataError(PushcenError, ValueError):
     """A data set that is not known, not there, not well-formed, or cannot be divided as asked."""
+
+
+class CertificateError(PushcenError):
+    """A certificate, a key or a signed record that is missing, unreadable, or not of this network."""
+
+
+class LedgerError(PushcenError):
+    """A state folder that cannot be used or written. What is in it was not touched."""
+
+
+class NetworkError(PushcenError):
+    """An address that cannot be used, or a neighbour that refused."""
