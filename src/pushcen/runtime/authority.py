@@ -1,10 +1,10 @@
 """The network's authority: a folder with a key, kept by an operator, that signs who may take part.
 
-    authority.key  authority.pem   its key (keep it safe, and off the peers) and certificate
-    network.signed                 the network's name and founders
-    revoked.signed                 the list of revoked certificates
-    issued.json                    what was issued: name, serial, until when
-    NAME/                          what the peer NAME needs, to be taken to its machine
+authority.key  authority.pem   its key (keep it safe, and off the peers) and certificate
+network.signed                 the network's name and founders
+revoked.signed                 the list of revoked certificates
+issued.json                    what was issued: name, serial, until when
+NAME/                          what the peer NAME needs, to be taken to its machine
 """
 
 import json
@@ -71,8 +71,12 @@ class Authority:
     @classmethod
     def open(cls, folder: Path) -> "Authority":
         """Read an authority's folder."""
-        return cls(folder, read_key(folder / "authority.key"), read_certificate(folder / "authority.pem"),
-                   read_trust(folder).network)
+        return cls(
+            folder,
+            read_key(folder / "authority.key"),
+            read_certificate(folder / "authority.pem"),
+            read_trust(folder).network,
+        )
 
     def issue(self, name: str, days: int = 365, out: Path | None = None) -> Path:
         """Make a key and a certificate for a peer, in a folder for its machine; return that."""
@@ -96,7 +100,9 @@ class Authority:
         serials = [entry["serial"] for entry in self.issued() if entry["name"] == name]
         if not serials:
             names = sorted({entry["name"] for entry in self.issued()})
-            raise CertificateError(f"name {name!r}: was never issued a certificate; known: {', '.join(names) or 'none'}")
+            raise CertificateError(
+                f"name {name!r}: was never issued a certificate; known: {', '.join(names) or 'none'}"
+            )
         trust = read_trust(self.folder)
         return self._write_revoked(trust.revision + 1, sorted({*serials, *(f"{s:x}" for s in trust.revoked)}))
 

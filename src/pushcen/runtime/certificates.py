@@ -56,7 +56,14 @@ def make_root(key: Key, title: str, days: int) -> Certificate:
 
 
 def make_certificate(
-    key: Key, root: Certificate, root_key: Key, network: str, name: str, days: float, *, start: datetime.datetime | None = None
+    key: Key,
+    root: Certificate,
+    root_key: Key,
+    network: str,
+    name: str,
+    days: float,
+    *,
+    start: datetime.datetime | None = None,
 ) -> Certificate:
     """Make a peer's certificate: its name, in the network of this fingerprint, as server and as client."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, check_name(name))])
@@ -126,7 +133,11 @@ def read(path: Path) -> bytes:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: float, start: datetime.datetime | None = None
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    days: float,
+    start: datetime.datetime | None = None,
 ) -> x509.CertificateBuilder:
     start = start or datetime.datetime.now(datetime.UTC)
     return (

@@ -14,7 +14,7 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
     b'hello'
     """
     draft = path.with_name(path.name + ".new")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

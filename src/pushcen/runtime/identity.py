@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import grpc
 
@@ -13,6 +13,8 @@ from pushcen.runtime.network import Network, check_name
 from pushcen.runtime.trust import Fields, Trust, sign
 from pushcen.runtime.wire import Signed
 
+Context = grpc.aio.ServicerContext[Any, Any]
+Options = list[tuple[str, Any]]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -31,13 +33,13 @@ class Identity(Protocol):
     def revoke(self, signed: Signed) -> bool:
         """Take over a newer list of revoked certificates; say whether it was newer."""
 
-    def caller(self, context: grpc.aio.ServicerContext, claimed: str) -> str:
+    def caller(self, context: Context, claimed: str) -> str:
         """Name the peer that calls; refuse it with a `CertificateError` if it is none of ours."""
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Let a server listen; return its port."""
 
-    def channel(self, address: str, name: str, options: list[tuple[str, object]]) -> grpc.aio.Channel:
+    def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, and to nobody else ("any": whoever of the network is there)."""
 
 
@@ -70,10 +72,10 @@ class Certified:
         """Take over a newer list of revoked certificates; say whether it was newer."""
         return self.trust.revoke(signed)
 
-    def caller(self, context: grpc.aio.ServicerContext, claimed: str) -> str:
+    def caller(self, context: Context, claimed: str) -> str:
         """Name the peer that calls, by its certificate; what it claims has to agree."""
-        shown = context.auth_context().get("x509_pem_cert") or [b""]
-        name = self.trust.member(shown[0])
+        [shown] = context.auth_context().get("x509_pem_cert") or [b""]
+        name = self.trust.member(shown)
         if claimed and claimed != name:
             raise CertificateError(f"{name} calls itself {claimed!r}")
         return name
@@ -84,7 +86,7 @@ class Certified:
         credentials = grpc.ssl_server_credentials(pair, self._root, require_client_auth=True)
         return server.add_secure_port(address, credentials)
 
-    def channel(self, address: str, name: str, options: list[tuple[str, object]]) -> grpc.aio.Channel:
+    def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, and to nobody else ("any": whoever of the network is there)."""
         credentials = grpc.ssl_channel_credentials(self._root, self._secret, self._chain)
         host = host_of(self.network.fingerprint, name)
@@ -117,17 +119,19 @@ class Insecure:
         """Revoke nothing: there are no certificates."""
         return False
 
-    def caller(self, context: grpc.aio.ServicerContext, claimed: str) -> str:  # noqa: ARG002
+    def caller(self, context: Context, claimed: str) -> str:  # noqa: ARG002
         """Believe what the caller says."""
         return check_name(claimed)
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Let a server listen on this machine only."""
         if address.rpartition(":")[0] not in LOOPBACK:
-            raise OptionError(f"listen = {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere")
+            raise OptionError(
+                f"listen = {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere"
+            )
         return server.add_insecure_port(address)
 
-    def channel(self, address: str, name: str, options: list[tuple[str, object]]) -> grpc.aio.Channel:  # noqa: ARG002
+    def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:  # noqa: ARG002
         """Open a channel in plain text."""
         if address.rpartition(":")[0] not in LOOPBACK:
             raise OptionError(f"address {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere")
