@@ -54,6 +54,9 @@ class Mailbox(Protocol):
     def accepted(self, link: str) -> int:
         """Say the total last accepted on a link."""
 
+    def __len__(self) -> int:
+        """Count the models that wait."""
+
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""
 
@@ -175,6 +178,9 @@ class Newest:
         """Say the total last accepted on a link."""
         waits = self._waiting.get(link)
         return waits.total if waits else self._base(link) >> SHIFT
+
+    def __len__(self) -> int:
+        return len(self._waiting)
 
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""

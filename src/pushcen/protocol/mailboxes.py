@@ -75,6 +75,9 @@ class Every:
         """Say the total last accepted on a link."""
         return self._top(link) >> SHIFT
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""
         return [list(self._waiting), dict(self._tops), self.folded, self._destroyed, self._event]
@@ -143,6 +146,9 @@ class Standing(Every):
         """Undo `take`: nothing has to make room."""
         self._shown -= 1
         return super().put_back()
+
+    def __len__(self) -> int:
+        return len(self._newest)
 
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""

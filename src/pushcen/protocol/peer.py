@@ -112,6 +112,11 @@ class Peer(Sender):
         """The mass that was accepted and is not held yet: in the mailbox, folded, or taken by the running event."""
         return self._mailbox.mass() + (self._taken or 0) + (self._mailbox.folded if self._mass else 0)
 
+    @property
+    def models(self) -> int:
+        """How many models wait for the next event."""
+        return len(self._mailbox)
+
     def receive(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news; at any time. Touches the mailbox only; a refusal changes nothing."""
         sender, receiver, part, sequence, total, _ = envelope

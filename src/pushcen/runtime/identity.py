@@ -24,6 +24,10 @@ class Identity(Protocol):
     name: str
     network: Network
 
+    @property
+    def revision(self) -> int:
+        """The number of the list of revoked certificates."""
+
     def sign(self, fields: Fields) -> Signed:
         """Sign a statement about this network."""
 
@@ -59,6 +63,11 @@ class Certified:
                 raise CertificateError("peer.key is not the key of this certificate")
         except CertificateError as error:
             raise CertificateError(f"{folder / 'peer.pem'}: {error}") from error
+
+    @property
+    def revision(self) -> int:
+        """The number of the list of revoked certificates."""
+        return self.trust.revision
 
     def sign(self, fields: Fields) -> Signed:
         """Sign a statement about this network."""
@@ -99,6 +108,11 @@ class Insecure:
     def __init__(self, name: str, founders: tuple[str, ...]) -> None:
         self.name = check_name(name)
         self.network = Network("insecure", founders, nonce="insecure")
+
+    @property
+    def revision(self) -> int:
+        """Revoke nothing, ever."""
+        return 0
 
     def sign(self, fields: Fields) -> Signed:
         """Write a statement down, with the name in place of a certificate."""

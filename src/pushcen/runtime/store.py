@@ -1,7 +1,7 @@
 """The state folder of a peer: a ledger in SQLite, tensors in safetensors, and a lock.
 
     ledger.db                  what the peer holds, sent and credited; which files belong to it, with their hashes
-    weights-7.safetensors      tensors as of commit 7
+    weights-7.safetensors      tensors; each commit names the newest, and removes the others
     optimiser-5.safetensors    those of the optimiser, which are large, and saved less often
     lock                       held by the process that runs the peer
 
@@ -58,6 +58,7 @@ class Store:
         try:
             self._db = _connect(folder / LEDGER)
             self._prepare()
+            self._number = max(map(_number, folder.glob("*-*.safetensors")), default=0)
         except BaseException:
             os.close(self._lock)
             raise
@@ -71,9 +72,10 @@ class Store:
         """Give the tensors of the last commit, if their files are what was committed."""
         return read_tensors(self.folder, self.load().get("files", {}))
 
-    def write(self, group: str, tensors: Tensors, number: int) -> File:
+    def write(self, group: str, tensors: Tensors) -> File:
         """Write tensors to a new file and sync it. It counts once it is named in a commit."""
-        path = self.folder / f"{group}-{number}.safetensors"
+        self._number += 1
+        path = self.folder / f"{group}-{self._number}.safetensors"
         with _explained(path):
             save_file(dict(tensors), path)
             with path.open("rb+") as file:
@@ -193,6 +195,11 @@ def _check(db: sqlite3.Connection, path: Path, quick: bool = False) -> None:
 def _json(db: sqlite3.Connection, key: str) -> Any:
     row = db.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
     return json.loads(row[0]) if row else None
+
+
+def _number(path: Path) -> int:
+    number = path.stem.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _digest(path: Path) -> str:

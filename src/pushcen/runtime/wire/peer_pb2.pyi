@@ -17,12 +17,14 @@ class Signed(_message.Message):
     def __init__(self, body: _Optional[bytes] = ..., signature: _Optional[bytes] = ..., certificate: _Optional[bytes] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("credited", "accepted")
+    __slots__ = ("credited", "accepted", "sender")
     CREDITED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
     credited: bytes
     accepted: bytes
-    def __init__(self, credited: _Optional[bytes] = ..., accepted: _Optional[bytes] = ...) -> None: ...
+    sender: str
+    def __init__(self, credited: _Optional[bytes] = ..., accepted: _Optional[bytes] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news")
