@@ -1,0 +1,1 @@
+"""Task functions that come with pushcen."""
