@@ -12,7 +12,10 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import bench, codec, data
+from pushcen.cli import bench, certs, codec, data
+from pushcen.cli.audit import audit
+from pushcen.cli.forget import forget
+from pushcen.cli.peer import peer
 
 
 class _Commands(TyperGroup):
@@ -34,8 +37,12 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.add_typer(bench.app, name="bench")
+app.add_typer(certs.app, name="certs")
 app.add_typer(codec.app, name="codec")
 app.add_typer(data.app, name="data")
+
+for command in (peer, audit, forget):
+    app.command()(command)
 
 
 def _version(asked: bool) -> None:

@@ -53,15 +53,15 @@ class Driver:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
         node = self.node
         background = [asyncio.create_task(work) for work in (self._meet(), self._gossip())]
-        stop = asyncio.create_task(node.stopping.wait())
+        stop: asyncio.Task[Any] = asyncio.create_task(node.stopping.wait())
         life = asyncio.create_task(self._live(events, leave))
         try:
             await asyncio.wait([stop, life, *background], return_when=asyncio.FIRST_COMPLETED)
-            for task in [life, *background]:
+            for task in (life, *background):
                 if task.done() and not task.cancelled() and task.exception():
                     raise task.exception()  # type: ignore[misc]
         finally:
-            for task in [stop, life, *background]:
+            for task in (stop, life, *background):
                 task.cancel()
             await asyncio.gather(stop, life, *background, return_exceptions=True)
             await self.neighbours.close()
