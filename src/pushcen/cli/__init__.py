@@ -16,6 +16,7 @@ from pushcen.cli import bench, certs, codec, data
 from pushcen.cli.audit import audit
 from pushcen.cli.forget import forget
 from pushcen.cli.peer import peer
+from pushcen.cli.up import up
 
 
 class _Commands(TyperGroup):
@@ -41,7 +42,7 @@ app.add_typer(certs.app, name="certs")
 app.add_typer(codec.app, name="codec")
 app.add_typer(data.app, name="data")
 
-for command in (peer, audit, forget):
+for command in (peer, up, audit, forget):
     app.command()(command)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from pushcen.client import Client
+from pushcen.codec import Accumulator, Payload, accumulate
 from pushcen.errors import LedgerError, NetworkError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
@@ -85,6 +86,7 @@ def _node(setup: Setup, store: Store) -> Node:
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
     learner = Learner(task, method.update(), setup.training, client=identity.name, seed=seed)
+    _warm_up(learner)
     rules = method.rules(Place(identity.name))
     about = describe(method, setup.training, learner.schema, setup.seed)
     saved = store.load()
@@ -100,6 +102,15 @@ def _node(setup: Setup, store: Store) -> Node:
     for name, address in saved.get("members", {}).items():
         node.members.meet(name, address, node.now)
     return node
+
+
+def _warm_up(learner: Learner) -> None:
+    """Use the kernels that receiving needs once, so that they are compiled before anybody waits for them."""
+    before = learner.save()
+    into = Accumulator.zeros(learner.schema)
+    for payload in learner.encode().values():
+        accumulate(Payload.parse(payload.data, learner.schema), 1, into)
+    learner.restore(before)
 
 
 async def _settle(setup: Setup, node: Node, driver: Driver) -> None:
