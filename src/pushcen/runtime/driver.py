@@ -64,11 +64,18 @@ class Driver:
             for task in (stop, life, *background):
                 task.cancel()
             await asyncio.gather(stop, life, *background, return_exceptions=True)
-            await self.neighbours.close()
+
+    async def close(self, grace: float = 2.0) -> bool:
+        """Hang up; say whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
+        await self.neighbours.close()
+        self._trainer.shutdown(wait=False, cancel_futures=True)
+        idle = asyncio.get_running_loop().run_in_executor(None, self._trainer.shutdown)
+        done, _ = await asyncio.wait([idle], timeout=grace)
+        return bool(done)
 
     async def _live(self, events: int | None, leave: bool) -> None:
         node, settings = self.node, self.node.settings
-        leave = leave or node.peer.status == "leaving"
+        leave = leave or (node.peer.status == "leaving" and not node.stale)
         if node.peer.boot > 1 and node.members.all:  # a copy of an older state is found out before it pushes anything
             await asyncio.wait([self.neighbours.ask(name) for name in node.members.all], timeout=settings.hello_timeout)
         waited = node.now
@@ -93,6 +100,8 @@ class Driver:
         """Run one compute event, from merging to pushing."""
         node = self.node
         await asyncio.sleep(max(0.0, self._last_event + node.settings.pause - node.now))
+        if node.stale:
+            return
         self._last_event = begun = node.now
         work = node.client.begin()
         for _, _, payloads in work.models:
@@ -176,17 +185,24 @@ class Driver:
 
     # the network
     async def _meet(self) -> None:
-        """Say hello to those whose time has come; start from the addresses to join while nobody answers."""
+        """Say hello to those whose time has come; alone, start from all known addresses again, and else now and then
+        from one of them, so that a network that was cut in two grows together again.
+        """
         node = self.node
         wait, next_join = node.settings.retry_first, 0.0
         while True:
             for name in node.members.due(node.now):
                 self.neighbours.ask(name)
-            if not node.members.online() and self._join and node.now >= next_join:
-                await asyncio.gather(*(self._greet(address) for address in self._join if address != node.address))
-                next_join, wait = node.now + wait, min(2 * wait, node.settings.retry_last)
-            elif node.members.online():
-                wait = node.settings.retry_first
+            if node.now >= next_join:
+                alone = not node.members.online()
+                addresses = {*self._join, *node.members.lost.values()} - {
+                    node.address,
+                    *node.members.addresses().values(),
+                }
+                wait = min(2 * wait, node.settings.retry_last) if alone else node.settings.retry_last
+                next_join = node.now + wait
+                tried = sorted(addresses) if alone else node.rng.sample(sorted(addresses), min(1, len(addresses)))
+                await asyncio.gather(*map(self._greet, tried))
             await self.neighbours.tidy()
             await asyncio.sleep(_TICK)
 

@@ -23,6 +23,7 @@ def set_up(level: str = "info") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("grpc").setLevel(logging.CRITICAL)  # it writes a traceback for every caller that hangs up
 
 
 class Log:

@@ -43,6 +43,7 @@ class Members:
         self.me = me
         self.all: dict[str, Member] = {}
         self.gone: set[str] = set()  # identities that left or were forgotten
+        self.lost: dict[str, str] = {}  # where those listened that were given up
         self._settings = settings
         self._rng = rng
         self._view: list[str] = []
@@ -73,6 +74,7 @@ class Members:
             if len(self.all) >= self._settings.known and not self._make_room(owed):
                 return None
             member = self.all[name] = Member(check_name(name), check_address(address), next_try=now)
+            self.lost.pop(name, None)
         elif member.address != address:
             member.address = check_address(address)
             member.next_try, member.failures = now, max(1, member.failures)
@@ -110,7 +112,9 @@ class Members:
         wait = min(settings.retry_first * 2 ** min(member.failures - 1, 30), settings.retry_last)
         member.next_try = now + wait * (0.5 + self._rng.random())
         if member.failures >= settings.give_up:
-            del self.all[name]
+            self.lost[name] = self.all.pop(name).address
+            if len(self.lost) > settings.known:
+                del self.lost[next(iter(self.lost))]
             return True
         return False
 
@@ -128,6 +132,7 @@ class Members:
     def close(self, peer: PeerId) -> None:
         """Leave out a peer that left or was forgotten; in a later epoch it may be met again."""
         self.gone.add(peer)
+        self.lost.pop(name_of(peer), None)
         member = self.all.get(name_of(peer))
         known = max(member.version[0], epoch_of(member.contact.peer) if member.contact else 0) if member else 0
         if member and known <= epoch_of(peer):

@@ -72,6 +72,10 @@ class Node:
         """The monotonic time."""
         return time.monotonic()
 
+    def close(self) -> None:
+        """Let commits under way come to an end."""
+        self._disk.shutdown()
+
     # what is durable
     async def commit(self, learner: Any = None, files: Mapping[str, File] | None = None) -> None:
         """Commit the peer as it is now; with what the learner saved, if it has."""

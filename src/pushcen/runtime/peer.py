@@ -5,7 +5,7 @@ import contextlib
 import signal
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -15,7 +15,7 @@ from pushcen.codec import Accumulator, Payload, accumulate
 from pushcen.errors import LedgerError, NetworkError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
-from pushcen.protocol import Peer, Rules, epoch_of
+from pushcen.protocol import Buffer, Peer, Rules, epoch_of
 from pushcen.protocol.messages import check_id
 from pushcen.runtime.driver import Driver, write_tensors
 from pushcen.runtime.fingerprint import describe, difference
@@ -56,27 +56,37 @@ class Setup:
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
     """Run a peer until it is told to stop (SIGTERM, SIGINT), or has left (`leave`, or SIGUSR1)."""
+    async with started(setup) as driver:
+        _obey_signals(driver.node)
+        await driver.run(events, leave=leave)
+
+
+@contextlib.asynccontextmanager
+async def started(setup: Setup) -> AsyncIterator[Driver]:
+    """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` lets it live."""
     for address in (setup.listen, *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store = Store(setup.state)
+    store, ended = Store(setup.state), True
     try:
         node = _node(setup, store)
         service = Service(node)
         port = await service.start(setup.listen)
         node.address = _reachable(setup, port)
         driver = Driver(node, setup.join, setup.certs / "revoked.signed" if setup.certs else None)
-        _obey_signals(node)
         try:
             if setup.metrics:
                 node.metrics.serve(setup.metrics)
             await _settle(setup, node, driver)
             node.log.say("listening", address=node.address, peer_id=node.peer.me, boot=node.peer.boot)
-            await driver.run(events, leave=leave)
+            yield driver
         finally:
+            ended = await driver.close()
             await service.stop()
-            node.log.say("stopped", events=node.client.learner.events)
+            node.close()
+            node.log.say("stopped", events=node.peer.events)
     finally:
-        store.close()
+        if ended:  # else the folder stays locked until the process ends
+            store.close()
 
 
 def _node(setup: Setup, store: Store) -> Node:
@@ -88,6 +98,8 @@ def _node(setup: Setup, store: Store) -> Node:
     learner = Learner(task, method.update(), setup.training, client=identity.name, seed=seed)
     _warm_up(learner)
     rules = method.rules(Place(identity.name))
+    if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
+        raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
     about = describe(method, setup.training, learner.schema, setup.seed)
     saved = store.load()
     rng = Random(f"{setup.seed} {identity.name}")

@@ -237,6 +237,9 @@ class Service:
             told.reason, told.args = "malformed", (str(error),)
         except TimeoutError:
             told.reason, told.args = "timeout", ("nothing came for too long",)
+        except Exception as error:  # a mistake of ours must not let a caller fill the log or stop the peer
+            told.reason, told.args = "internal", (repr(error),)
+            self._node.log.seldom("internal", "a call failed", trace=True)
         if told.reason:
             self._node.refused(told.reason, caller, str(told))
 

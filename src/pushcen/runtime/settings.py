@@ -38,7 +38,7 @@ class Runtime:
     """How much of a payload goes into one message."""
     memory_mb: int = 1024
     """How much payload may be arriving or leaving at a time, all neighbours together."""
-    pushes_per_second: float = 20.0
+    pushes_per_second: float = 50.0
     """What one neighbour may send on average; three seconds' worth at once."""
     calls_per_second: float = 50.0
     """The same for hellos and gossip."""
