@@ -4,6 +4,7 @@ import asyncio
 import shutil
 
 import pytest
+
 from pushcen.errors import LedgerError, NetworkError
 from pushcen.methods import AsyncDFedAvg, DivShare, PushCen, SwiftRandom
 from pushcen.protocol import UNIT, epoch_of

@@ -2,9 +2,6 @@
 
 import asyncio
 import contextlib
-import os
-
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from pushcen.learning import Training
 from pushcen.methods import PushCen
@@ -61,7 +58,7 @@ class World:
         values = {"join": others, "listen": self.addresses[name], "state": self.state(name), "runtime": settings}
         values |= {"certs": self.certs(name), "identity": Certified(self.certs(name)), "task": self.task}
         values |= {"method": PushCen(clusters=4), "training": Training(), "client": self.names.index(name)}
-        return Setup(**{**values, "clients": len(self.names), **options})
+        return Setup(**{**values, "clients": len(self.names), "grace": 30.0, **options})
 
     async def start(self, *names, events=None, leave=False, live=True, **options):
         async def one(name):

@@ -65,7 +65,7 @@ class Driver:
                 task.cancel()
             await asyncio.gather(stop, life, *background, return_exceptions=True)
 
-    async def close(self, grace: float = 2.0) -> bool:
+    async def close(self, grace: float) -> bool:
         """Hang up; say whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
         await self.neighbours.close()
         self._trainer.shutdown(wait=False, cancel_futures=True)

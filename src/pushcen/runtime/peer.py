@@ -52,6 +52,8 @@ class Setup:
     certs: Path | None = None
     moved: bool = False
     """Take a copied state folder for the original."""
+    grace: float = 2.0
+    """How long to wait for a compute event that is to be given up."""
 
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
@@ -80,7 +82,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             node.log.say("listening", address=node.address, peer_id=node.peer.me, boot=node.peer.boot)
             yield driver
         finally:
-            ended = await driver.close()
+            ended = await driver.close(setup.grace)
             await service.stop()
             node.close()
             node.log.say("stopped", events=node.peer.events)
