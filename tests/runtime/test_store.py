@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 import torch
@@ -77,6 +78,14 @@ def test_a_kill_leaves_a_whole_commit(tmp_path):
     assert store.tensors()["model.weight"].tolist() == [events] * 1000
 
 
+def opened(folder):
+    store = Store(folder)
+    try:
+        return store.tensors()
+    finally:
+        store.close()
+
+
 @pytest.mark.parametrize("damage", ["garbage", "newer", "empty table", "weights", "no weights"])
 def test_damage_is_told_and_nothing_is_overwritten(tmp_path, damage):
     committed(tmp_path).close()
@@ -84,10 +93,10 @@ def test_damage_is_told_and_nothing_is_overwritten(tmp_path, damage):
     if damage == "garbage":
         ledger.write_bytes(b"not a database, not at all" * 500)
     elif damage == "newer":
-        with sqlite3.connect(ledger) as db:
+        with closing(sqlite3.connect(ledger)) as db:
             db.execute("PRAGMA user_version = 99")
     elif damage == "empty table":
-        with sqlite3.connect(ledger) as db:
+        with closing(sqlite3.connect(ledger)) as db, db:
             db.execute("UPDATE state SET value = 'no json' WHERE key = 'peer'")
     elif damage == "weights":
         data = bytearray(weights.read_bytes())
@@ -104,11 +113,7 @@ def test_damage_is_told_and_nothing_is_overwritten(tmp_path, damage):
         "no weights": "is missing",
     }[damage]
     with pytest.raises(LedgerError, match=expected):
-        store = Store(tmp_path)
-        try:
-            store.tensors()
-        finally:
-            store.close()
+        opened(tmp_path)
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))}
     assert after == before
 
@@ -141,8 +146,7 @@ def test_a_full_or_read_only_disk_is_told_and_leaves_the_last_commit(tmp_path, f
                 store.commit({}, {"weights": store.write("weights", {"model.weight": torch.zeros(1_000_000)})})
             (disk / "filler").write_bytes(b"x" * 100_000) if shutil.disk_usage(disk).free > 100_000 else None
             with pytest.raises(LedgerError, match="full"):
-                for i in range(200):
-                    store.commit({f"key{i}": "x" * 20_000})
+                store.commit({f"key{i}": "x" * 20_000 for i in range(200)})
             for path in [*disk.glob("filler"), *disk.glob("weights-2*")]:
                 path.unlink()
             store.close()

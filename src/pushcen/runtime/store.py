@@ -55,13 +55,13 @@ class Store:
         except OSError as error:
             os.close(self._lock)
             raise LedgerError(f"{folder}: another process runs a peer on this state folder") from error
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, self._lock)
             self._db = _connect(folder / LEDGER)
+            undo.callback(self._db.close)
             self._prepare()
             self._number = max(map(_number, folder.glob("*-*.safetensors")), default=0)
-        except BaseException:
-            os.close(self._lock)
-            raise
+            undo.pop_all()
 
     def load(self) -> Plain:
         """Give everything that was committed; empty if nothing was."""
