@@ -23,3 +23,11 @@ class ProtocolError(PushcenError, ValueError):
 
 class DataError(PushcenError, ValueError):
     """A data set that is not known, not there, not well-formed, or cannot be divided as asked."""
+
+
+class ConfigError(PushcenError, ValueError):
+    """A config with a key that is not known or a value that cannot be; its lines name each of them."""
+
+
+class RunError(PushcenError, ValueError):
+    """A run folder that is not there, not one, damaged, or another run's."""
