@@ -31,3 +31,7 @@ class ConfigError(PushcenError, ValueError):
 
 class RunError(PushcenError, ValueError):
     """A run folder that is not there, not one, damaged, or another run's."""
+
+
+class LearningError(PushcenError, ValueError):
+    """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""

@@ -14,7 +14,7 @@ from torch import nn
 from pushcen.data import Data, Split, check_labels, load, partition_named, split
 from pushcen.errors import DataError, ModelError, OptionError
 from pushcen.learning import Task, load_weights
-from pushcen.models import Cnn, LeNet, resnet18
+from pushcen.models import LeNet, SmallCNN, resnet18
 
 MODELS = ("cnn", "lenet", "resnet18")
 _USUAL = {"cifar10": "lenet", "cifar100": "resnet18", "tiny-imagenet": "resnet18"}  # as in the paper
@@ -126,11 +126,11 @@ def _network(name: str, data: Data) -> nn.Module:
     shape, classes = tuple(data.inputs.shape[1:]), len(data.classes)
     if len(shape) != 3:
         raise DataError(f"{data.name}: has samples of shape {shape}, not images; a task function of your own would do")
-    needs = {"cnn": min(shape[1:]) >= 4, "lenet": shape == (3, 32, 32), "resnet18": shape[0] == 3}
+    needs = {"cnn": min(shape[1:]) >= 2, "lenet": shape == (3, 32, 32), "resnet18": shape[0] == 3}
     if not needs[name]:
         fits = [other for other in MODELS if needs[other]]
         raise ModelError(f"task.model = {name!r}: does not fit {data.name}'s images of {shape}: must be {fits}")
     check_labels(data, classes)
     if name == "cnn":
-        return Cnn(classes, shape[0], (shape[1], shape[2]))
+        return SmallCNN(classes, shape[0], (shape[1], shape[2]))
     return LeNet(classes) if name == "lenet" else resnet18(classes)
