@@ -23,3 +23,7 @@ class ProtocolError(PushcenError, ValueError):
 
 class DataError(PushcenError, ValueError):
     """A data set that is not known, not there, not well-formed, or cannot be divided as asked."""
+
+
+class LearningError(PushcenError, ValueError):
+    """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""

@@ -1,6 +1,7 @@
 """A weighted sum of models that knows how much weight each coordinate has got."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 from pushcen.codec.clustering import flatten
 from pushcen.codec.cut import Cut
 from pushcen.codec.schema import Schema
-from pushcen.errors import ModelError, OptionError
+from pushcen.errors import ModelError, OptionError, PayloadError
 
 Weight = int | float
 HEAVIEST = 2.0**60
@@ -55,6 +56,27 @@ class Accumulator:
         for (_, place), tensor in zip(self.schema.slices(), tensors, strict=True):
             self.total[place].add_(flatten(tensor).to(self.total.device), alpha=float(weight))
         self.weight += weight
+
+    def add(self, other: "Accumulator") -> None:
+        """Add another sum; both may hold fragments, if they were cut alike."""
+        if other.cut is not None and self.cut not in (None, other.cut):
+            raise PayloadError(f"fragments cut by {other.cut} cannot be added to those cut by {self.cut}")
+        self.total.add_(other.total)
+        self.weight += other.weight
+        if other.extra is not None:
+            self.cut, mine = other.cut, self.extra or [0] * len(other.extra)
+            self.extra = [a + b for a, b in zip(mine, other.extra, strict=True)]
+
+    def plain(self) -> dict[str, Any]:
+        """Give all but `total`, as JSON can hold it, for `restored`."""
+        cut = None if self.cut is None else [self.cut.parts, self.cut.seed]
+        return {"weight": self.weight, "cut": cut, "extra": self.extra}
+
+    @classmethod
+    def restored(cls, schema: Schema, total: torch.Tensor, plain: dict[str, Any]) -> "Accumulator":
+        """Make the sum that `total` and `plain` saw."""
+        cut = None if plain["cut"] is None else Cut(*plain["cut"])
+        return cls(schema, total, plain["weight"], cut, plain["extra"])
 
     def weights(self) -> torch.Tensor:
         """Return the weight of each coordinate, all in one row."""

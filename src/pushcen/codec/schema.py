@@ -48,12 +48,13 @@ class Schema:
     entries: tuple[Entry, ...]
 
     @classmethod
-    def of(cls, model: nn.Module, share: Share | None = None) -> "Schema":
+    def of(cls, model: nn.Module, share: Share | None = None, *, batch_norm: bool = False) -> "Schema":
         """Decide what of `model` travels.
 
         Weights of convolutions, linear layers and embeddings, and other parameters with two or more dimensions, are
         clustered. Biases, the weights of normalisations and floating-point buffers travel as they are. BatchNorm's
-        parameters and statistics, integers and what `share` leaves out stay home. Tied weights travel once.
+        parameters and statistics (unless `batch_norm`), integers and what `share` leaves out stay home. Tied weights
+        travel once.
 
         >>> print(Schema.of(nn.Sequential(nn.Conv2d(3, 8, 5), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8, 2))))
         0.weight [8, 3, 5, 5] float32 clustered
@@ -65,7 +66,7 @@ class Schema:
         """
         entries = []
         seen: set[int] = set()
-        for name, tensor, clustered in _travellers(model):
+        for name, tensor, clustered in _travellers(model, batch_norm):
             if id(tensor) in seen or (share is not None and not share(name)):
                 continue
             seen.add(id(tensor))
@@ -137,10 +138,10 @@ class Schema:
         return "\n".join(map(str, self.entries))
 
 
-def _travellers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
+def _travellers(model: nn.Module, batch_norm: bool) -> Iterator[tuple[str, torch.Tensor, bool]]:
     """Give every tensor that may travel, with its name and whether it is clustered."""
     for prefix, module in model.named_modules():
-        if isinstance(module, _BatchNorm):
+        if isinstance(module, _BatchNorm) and not batch_norm:
             continue
         path = f"{prefix}." if prefix else ""
         for name, parameter in module.named_parameters(recurse=False, remove_duplicate=False):

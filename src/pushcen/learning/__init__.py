@@ -1,0 +1,33 @@
+"""Learning: the tensors of one client. Bring a `Task`; a `Learner` merges, trains, encodes and evaluates it.
+
+Nothing here knows who sent what, or when: weights come as numbers, models as payloads.
+"""
+
+from pushcen.learning.centroid import CentroidUpdate
+from pushcen.learning.learner import Learner
+from pushcen.learning.samples import Samples
+from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
+from pushcen.learning.training import Training
+from pushcen.learning.update import Update
+from pushcen.learning.weights import load_weights
+from pushcen.learning.work import Model, Outcome, Payloads, Score, State, Work
+
+__all__ = [
+    "CentroidUpdate",
+    "Learner",
+    "Model",
+    "Outcome",
+    "Payloads",
+    "Samples",
+    "Score",
+    "State",
+    "Task",
+    "TaskFunction",
+    "Training",
+    "Update",
+    "Work",
+    "build_task",
+    "correct",
+    "load_task",
+    "load_weights",
+]

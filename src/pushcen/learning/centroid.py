@@ -1,0 +1,174 @@
+"""PushCen's local update (the paper's Algorithms 2 and 3): anchor, mask, dictionary, centroids on the wire."""
+
+import warnings
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from pushcen.codec import Centroids, Payload, Schema, cluster
+from pushcen.codec.clustering import Profile
+from pushcen.codec.payload import Codec
+from pushcen.errors import OptionError
+from pushcen.learning.dictionary import TableSum, with_zero
+from pushcen.learning.pull import mask, pull
+from pushcen.learning.training import Training
+from pushcen.learning.update import Update, named, part_of
+from pushcen.learning.work import State
+
+
+class _Layer(NamedTuple):
+    """One clustered layer during training."""
+
+    weights: torch.Tensor
+    parameter: torch.Tensor
+    indices: torch.Tensor
+    anchor: torch.Tensor
+    zero: int
+    strength: float
+
+
+class CentroidUpdate(Update):
+    """Training that keeps weights near a few centroids, which the neighbourhood shares.
+
+    `strength` is lambda in the paper; `scale` says whether it weighs each layer's sum of squares, or their mean.
+    `masked` holds pruned weights at zero during training. With the paper's profile the dictionary is used as it was
+    averaged, and WCP is three iterations from it; by default its entry nearest zero is zero, and WCP is the optimum.
+    """
+
+    def __init__(
+        self,
+        clusters: int = 32,
+        strength: float = 0.1,
+        scale: str = "sum",
+        masked: bool = True,
+        profile: Profile = "default",
+    ) -> None:
+        Centroids(clusters, profile)  # refuses what cannot be
+        if not 0 <= strength < float("inf"):
+            raise OptionError(f"method.strength = {strength!r}: must be a number from 0")
+        if scale not in ("sum", "mean"):
+            raise OptionError(f"method.scale = {scale!r}: must be sum or mean")
+        self._clusters, self._strength, self._scale, self._profile = clusters, strength, scale, profile
+        self._masked = masked
+        self.dictionary: dict[str, torch.Tensor] = {}
+        self._open, self._taken = TableSum(), TableSum()
+        self._layers: list[_Layer] = []
+        self._kept = 1.0
+
+    def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
+        """Learn what is shared; warn if the learning rate is beyond what the paper's theorem allows."""
+        self.schema, self._rng = schema, rng
+        strongest = max((self._layer_strength(entry.size) for entry in schema.clustered), default=0.0)
+        if training.lr * 4 * strongest > 1:
+            warnings.warn(
+                f"training.lr = {training.lr}: the theorem asks for at most 1 / (4 lambda) = {1 / (4 * strongest):.3g}",
+                stacklevel=2,
+            )
+
+    def fold(self, weight: int, payload: Payload) -> None:
+        """Add a table to those of the next event."""
+        self._open.add(weight, payload.tables())
+
+    def take(self) -> None:
+        """Let what was folded so far belong to the event that begins."""
+        self._taken, self._open = self._open, TableSum()
+
+    def put_back(self) -> None:
+        """Undo `take`."""
+        self._taken.merge(self._open)
+        self._open, self._taken = self._taken, TableSum()
+
+    def merge(self, own: int, messages: Iterable[tuple[int, Payload]]) -> None:
+        """Average the dictionaries by the weights of the models; an empty one has no say."""
+        pool, self._taken = self._taken, TableSum()
+        pool.add(own, self.dictionary)
+        for weight, payload in messages:
+            pool.add(weight, payload.tables())
+        if pool.weight:
+            self.dictionary = pool.mean() if self._profile == "paper" else with_zero(pool.mean())
+
+    def reset(self) -> None:
+        """Forget the dictionary."""
+        self.dictionary = {}
+
+    def start(self, model: nn.Module) -> None:
+        """Cluster the merged weights, for the anchor and the mask of this event; prune."""
+        self._layers = []
+        if not (self._strength or self._masked):
+            return
+        kept = total = 0
+        for entry, tensor in zip(self.schema.entries, self.schema.tensors(model), strict=True):
+            if not (entry.clustered and entry.size):
+                continue
+            weights, table = tensor.detach(), self.dictionary.get(entry.name)
+            found = cluster(weights, self._clusters, start=table, profile=self._profile, rng=self._rng)
+            anchor = (found.centroids if table is None else table).cpu().clone()
+            strength = 2 * self._layer_strength(entry.size)
+            layer = _Layer(weights, tensor, found.indices, anchor, found.zero_index, strength)
+            if self._masked:
+                anchor[found.zero_index] = 0.0  # a pruned weight is anchored at zero
+                kept += int(torch.count_nonzero(found.indices != found.zero_index))
+                total += entry.size
+            self._layers.append(layer)
+        self._kept = kept / total if total else 1.0
+        self.after_step()
+
+    def before_step(self) -> None:
+        """Add the regulariser's gradient."""
+        for layer in self._layers:
+            if layer.strength and layer.parameter.grad is not None:
+                pull(layer.weights, layer.parameter.grad, layer.indices, layer.anchor, layer.strength)
+
+    def after_step(self) -> None:
+        """Hold pruned weights at zero, whatever the optimiser's momentum says."""
+        if self._masked:
+            for layer in self._layers:
+                mask(layer.weights, layer.indices, layer.zero)
+
+    def end(self) -> None:
+        """Let go of indices and anchors."""
+        self._layers = []
+
+    def codecs(self) -> dict[int, Codec]:
+        """Send centroids and indices."""
+        return {0: Centroids(self._clusters, self._profile, self.dictionary, self._rng)}
+
+    @property
+    def density(self) -> float:
+        """The share of clustered weights that were trained."""
+        return self._kept
+
+    def flops(self, steps: int) -> float:
+        """Count two clusterings, and what regulariser and mask cost at every step.
+
+        A clustering by histogram adds each weight up once and compares it once: 4 operations a weight, with the bin's
+        number; three iterations of Lloyd with K centroids take 3 K distances and comparisons instead (6 K). The
+        regulariser takes 3 a step, the mask 1.
+        """
+        weights = sum(entry.size for entry in self.schema.clustered)
+        clustering = 6 * self._clusters if self._profile == "paper" else 4
+        each = 3 * bool(self._strength) + bool(self._masked)
+        clusterings = 1 + bool(self._strength or self._masked)
+        return float(weights * (clusterings * clustering + steps * each))
+
+    def save(self, whole: bool = True) -> State:
+        """Give the dictionary, and what was folded."""
+        tensors, plain = named("dictionary", self.dictionary), {}
+        for name, pool in (("open", self._open), ("taken", self._taken)):
+            if whole and pool.weight:
+                sums, plain[name] = pool.save()
+                tensors |= named(name, sums)
+        return State(tensors, plain)
+
+    def restore(self, state: State) -> None:
+        """Take over what `save` gave."""
+        self.dictionary = part_of("dictionary", state.tensors)
+        self._open, self._taken = (
+            TableSum.restored(part_of(name, state.tensors), state.plain.get(name, 0)) for name in ("open", "taken")
+        )
+
+    def _layer_strength(self, size: int) -> float:
+        return self._strength if self._scale == "sum" else self._strength / size

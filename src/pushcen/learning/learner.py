@@ -1,0 +1,234 @@
+"""The tensors of one client: merge, train, encode; evaluate; save and restore. Knows nothing of the protocol."""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from pushcen.codec import Accumulator, Schema, accumulate
+from pushcen.codec.clustering import flatten
+from pushcen.errors import LearningError
+from pushcen.learning import samples as data
+from pushcen.learning.dropout import own_dropout
+from pushcen.learning.flops import StepCost
+from pushcen.learning.optimiser import load_optimiser, save_optimiser
+from pushcen.learning.samples import Samples
+from pushcen.learning.task import Task
+from pushcen.learning.training import Training
+from pushcen.learning.update import Update, named, part_of
+from pushcen.learning.work import Outcome, Payloads, Score, State, Work
+
+_EVALUATION_BATCH = 512
+
+
+class Learner:
+    """One client's model, optimiser, data and random streams.
+
+    A compute event is `take` (what is folded so far belongs to it), then `step`. `fold` may run meanwhile, in another
+    thread. If `step` fails, the learner is of no use until it is restored from what it saved before.
+
+    >>> task = Task(torch.nn.Linear(4, 2), (torch.randn(64, 4), torch.randint(2, (64,))))
+    >>> learner = Learner(task)
+    >>> outcome = learner.step(Work(own=1, models=[]))
+    >>> outcome.steps, list(outcome.payloads), len(outcome.payloads[0]) == learner.sizes()[0]
+    (2, [0], True)
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        update: Update | None = None,
+        training: Training = Training(),  # noqa: B008
+        *,
+        client: str = "the client",
+        seed: int | Sequence[int] = 0,
+    ) -> None:
+        data.check(task.train, f"the training data of {client}")
+        self.task, self.training, self.client = task, training, client
+        self.update = update or Update()
+        self.device = torch.device(training.device)
+        self.model = task.model.to(self.device)
+        self.schema = Schema.of(self.model, task.share, batch_norm=training.batch_norm == "shared")
+        self._batches, self._clustering, drops = (
+            np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)
+        )
+        self._noise = torch.Generator().manual_seed(int(drops.integers(2**63)))
+        self._noisy = own_dropout(self.model, self._noise)
+        self.update.prepare(self.schema, training, self._clustering)
+        self._optimiser = training.optimise(self.model.parameters())
+        self._gather = data.gatherer(task.train)
+        self._samples = data.count(task.train)
+        self._cost = StepCost(self.model)
+        self._open: Accumulator | None = None
+        self._taken: Accumulator | None = None
+        self.events = 0
+
+    @property
+    def steps(self) -> int:
+        """How many optimiser steps a compute event takes."""
+        return self.training.steps(self._samples)
+
+    def sizes(self) -> dict[int, int]:
+        """Return the bytes of each part's payload, known before it is encoded."""
+        return self.update.sizes()
+
+    def fold(self, weight: int, part: int, payloads: Payloads) -> None:
+        """Merge a message early, into a sum that the next event takes: memory stays bounded, nothing is lost."""
+        payload = payloads[part]
+        into = self._open or Accumulator.zeros(self.schema, self.device)
+        accumulate(payload, weight, into)
+        self._open = into
+        self.update.fold(weight, payload)
+
+    def take(self) -> None:
+        """Let what was folded so far belong to the event that begins."""
+        self._taken, self._open = self._open, None
+        self.update.take()
+
+    def put_back(self) -> None:
+        """Undo `take`."""
+        if self._taken is not None:
+            if self._open is not None:
+                self._taken.add(self._open)
+            self._open, self._taken = self._taken, None
+        self.update.put_back()
+
+    def step(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
+        """Run a compute event: merge, train, encode. `measure` also tells drift and distortion."""
+        flops = self._merge(work)
+        before = self._row() if measure else None
+        loss, steps = self._train()
+        self.events += 1
+        payloads = self.encode() if encode else {}
+        return Outcome(
+            payloads=payloads,
+            loss=loss,
+            steps=steps,
+            samples=min(self.training.batch, self._samples) * steps,
+            flops=flops + self._cost.total + self.update.flops(steps),
+            density=self.update.density,
+            drift=None if before is None else float((self._row() - before).norm()),
+            distortion=self._distortion(payloads) if measure and 0 in payloads else None,
+        )
+
+    def encode(self) -> Payloads:
+        """Encode the weights as they are."""
+        return self.update.encode(self.model)
+
+    def evaluate(self, samples: Samples | None = None) -> Score:
+        """Score the model on the client's test data, or on other samples."""
+        samples = self.task.test if samples is None else samples
+        if samples is None or not (count := data.count(samples)):
+            return Score(math.nan, math.nan, 0)
+        gather, metric, loss = data.gatherer(samples), 0.0, 0.0
+        self.model.eval()
+        with torch.no_grad():
+            for rows in torch.split(torch.arange(count), _EVALUATION_BATCH):
+                inputs, targets = data.to_device(gather(rows), self.device)
+                outputs = self._forward(inputs)
+                metric += float(self.task.metric(outputs, targets).double().sum())
+                loss += float(self.task.loss(outputs, targets)) * len(rows)
+        return Score(metric / count, loss / count, count)
+
+    def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
+        """Give everything that training goes on from; `whole` with what was folded, which else comes again."""
+        update = self.update.save(whole)
+        tensors = named("model", self.model.state_dict()) | named("update", update.tensors)
+        streams = [self._batches.bit_generator.state, self._clustering.bit_generator.state]
+        plain = {"events": self.events, "streams": streams, "update": update.plain}
+        if optimiser:
+            tensors |= named("optimiser", save_optimiser(self._optimiser, self.model))
+        if self._noisy:
+            tensors["noise"] = self._noise.get_state()
+        for name, into in (("open", self._open), ("taken", self._taken)):
+            if whole and into is not None:
+                tensors[name], plain[name] = into.total, into.plain()
+        return State({name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, plain)
+
+    def restore(self, state: State) -> None:
+        """Take over what `save` gave; the learner goes on bit for bit."""
+        tensors, plain = state
+        self.model.load_state_dict(part_of("model", tensors))
+        self._optimiser = self.training.optimise(self.model.parameters())
+        load_optimiser(self._optimiser, self.model, part_of("optimiser", tensors))
+        self.update.restore(State(part_of("update", tensors), plain["update"]))
+        self._batches.bit_generator.state, self._clustering.bit_generator.state = plain["streams"]
+        if self._noisy:
+            self._noise.set_state(tensors["noise"])
+        self._open, self._taken = (
+            Accumulator.restored(self.schema, tensors[name].to(self.device), plain[name]) if name in plain else None
+            for name in ("open", "taken")
+        )
+        self.events = plain["events"]
+
+    def _merge(self, work: Work) -> float:
+        """Set the model to the weighted mean of itself, the messages and what was folded; return the operations."""
+        into, self._taken = self._taken, None
+        messages = [(weight, payloads[part]) for weight, part, payloads in work.models]
+        if into is not None or messages:
+            into = into or Accumulator.zeros(self.schema, self.device)
+            if work.own:
+                into.add_model(self.model, work.own)
+            for weight, payload in messages:
+                accumulate(payload, weight, into)
+            into.write_mean(self.model)
+        if work.adopts:
+            self._optimiser = self.training.optimise(self.model.parameters())
+            self.update.reset()
+        self.update.merge(0 if work.adopts else work.own, messages)
+        return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
+
+    def _train(self) -> tuple[float, int]:
+        self.model.train()
+        self.update.start(self.model)
+        batch, total, steps = self.training.batch, 0.0, 0
+        self._cost.total = 0.0
+        for _ in range(self.training.epochs):
+            order = torch.from_numpy(self._batches.permutation(self._samples))
+            for begin in range(0, max(self._samples - batch, 0) + 1, batch):
+                inputs, targets = data.to_device(self._gather(order[begin : begin + batch]), self.device)
+                loss = self._cost.run(_shape(inputs), partial(self._backward, inputs, targets))
+                value, steps = float(loss), steps + 1
+                if not math.isfinite(value):
+                    raise LearningError(
+                        f"{self.client}, event {self.events + 1}, step {steps}: the loss is {value}; "
+                        "a smaller training.lr may help"
+                    )
+                total += value
+                self.update.before_step()
+                self._optimiser.step()
+                self.update.after_step()
+        self._optimiser.zero_grad()
+        self.update.end()
+        return total / steps, steps
+
+    def _backward(self, inputs: Any, targets: Any) -> torch.Tensor:
+        self._optimiser.zero_grad()
+        loss = self.task.loss(self._forward(inputs), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def _forward(self, inputs: Any) -> Any:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.autocast == "bfloat16"):
+            if isinstance(inputs, dict):
+                return self.model(**inputs)
+            return self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
+
+    def _row(self) -> torch.Tensor:
+        return torch.cat([flatten(tensor) for tensor in self.schema.tensors(self.model)])
+
+    def _distortion(self, payloads: Payloads) -> float:
+        sent = Accumulator.zeros(self.schema, self.device)
+        accumulate(payloads[0], 1, sent)
+        return float((sent.total - self._row()).norm())
+
+
+def _shape(inputs: Any) -> Any:
+    """Tell batches of different shapes apart, however they are nested."""
+    if isinstance(inputs, torch.Tensor):
+        return inputs.shape
+    values = inputs.values() if isinstance(inputs, dict) else inputs
+    return tuple(_shape(value) for value in values if isinstance(value, torch.Tensor | dict | tuple | list))

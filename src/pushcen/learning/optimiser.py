@@ -1,0 +1,38 @@
+"""An optimiser's state by the names of the parameters, as plain tensors: no pickle."""
+
+import torch
+from torch import nn
+
+
+def save_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
+    """Give what the optimiser remembers of each parameter, as `parameter:what`.
+
+    >>> model = nn.Linear(2, 1, bias=False)
+    >>> optimiser = torch.optim.Adam(model.parameters())
+    >>> model.weight.grad = torch.ones(1, 2)
+    >>> optimiser.step()
+    >>> sorted(save_optimiser(optimiser, model))
+    ['weight:exp_avg', 'weight:exp_avg_sq', 'weight:step']
+    """
+    return {
+        f"{name}:{what}": value
+        for name, parameter in model.named_parameters()
+        for what, value in optimiser.state.get(parameter, {}).items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
+    """Give a fresh optimiser the memory that `save_optimiser` took.
+
+    >>> model = nn.Linear(2, 1, bias=False)
+    >>> optimiser = torch.optim.SGD(model.parameters(), momentum=0.9)
+    >>> load_optimiser(optimiser, model, {"weight:momentum_buffer": torch.ones(1, 2)})
+    >>> optimiser.state[model.weight]["momentum_buffer"]
+    tensor([[1., 1.]])
+    """
+    parameters = dict(model.named_parameters())
+    for key, tensor in tensors.items():
+        name, _, what = key.rpartition(":")
+        parameter = parameters[name]
+        optimiser.state[parameter][what] = tensor.to(parameter.device, copy=True)

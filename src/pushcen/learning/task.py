@@ -1,0 +1,72 @@
+"""What the user brings: a model, data, and what is good."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from pushcen.codec.schema import Share
+from pushcen.errors import LearningError, OptionError
+from pushcen.learning.samples import Samples
+from pushcen.locate import locate
+
+
+def correct(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Say for each sample whether the highest score is the target's: their mean is top-1 accuracy.
+
+    >>> correct(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1]))
+    tensor([1., 0.])
+    """
+    return (outputs.argmax(-1) == targets).float()
+
+
+@dataclass
+class Task:
+    """What one client trains: its own model and its own data.
+
+    `model(inputs)` is called with a batch (with `*inputs` if they are a tuple or list, `**inputs` if a dict).
+    `loss(outputs, targets)` is a mean over the batch; `metric` gives one number a sample, and higher is better.
+    `share` says by name which tensors travel.
+    """
+
+    model: nn.Module
+    train: Samples
+    test: Samples | None = None
+    loss: Callable[[Any, Any], torch.Tensor] = nn.functional.cross_entropy
+    metric: Callable[[Any, Any], torch.Tensor] = correct
+    share: Share | None = None
+
+
+TaskFunction = Callable[[int, int], Task]
+"""Makes the task of client number `client` of `clients`."""
+
+
+def load_task(name: str) -> TaskFunction:
+    """Find a task function by `module:function`; modules in the current folder are found too.
+
+    >>> load_task("math:pi")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: task = 'math:pi': 3.141592653589793 is no function
+    """
+    function = locate(name, "task")
+    if not callable(function):
+        raise OptionError(f"task = {name!r}: {function!r:.80} is no function")
+    return function  # type: ignore[no-any-return]
+
+
+def build_task(function: TaskFunction, client: int, clients: int, seed: int = 0) -> Task:
+    """Make a client's task; what PyTorch draws meanwhile, initial weights above all, is the same for every client.
+
+    >>> make = lambda client, clients: Task(nn.Linear(2, 1), (torch.zeros(1, 2), torch.zeros(1, 1)))
+    >>> one, two = (build_task(make, client, 2, seed=5).model.weight for client in range(2))
+    >>> torch.equal(one, two)
+    True
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        task = function(client, clients)
+    if not isinstance(task, Task):
+        raise LearningError(f"the task function gave {task!r:.80} for client {client}: must be a pushcen.learning.Task")
+    return task

@@ -1,0 +1,101 @@
+"""The learner's side of a method: what it does around plain local training, and what it sends.
+
+This base is what the dense methods need: nothing, and the whole model in float32.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import nn
+
+from pushcen.codec import Dense, Payload, Schema, encode, payload_size
+from pushcen.codec.payload import Codec
+from pushcen.learning.training import Training
+from pushcen.learning.work import Payloads, State
+
+
+class Update:
+    """Hooks in the order in which a compute event calls them. One object per client; it may have a state.
+
+    `fold`, if a message has to be merged before its event, may run while the hooks of an event run in another
+    thread; what it gathers belongs to the next event, from `take` on.
+    """
+
+    def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
+        """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
+        self.schema = schema
+
+    def fold(self, weight: int, payload: Payload) -> None:
+        """Note a message that is merged early; its weights have been added already."""
+
+    def take(self) -> None:
+        """Let what was folded so far belong to the event that begins."""
+
+    def put_back(self) -> None:
+        """Undo `take`."""
+
+    def merge(self, own: int, messages: Iterable[tuple[int, Payload]]) -> None:
+        """Note the messages that are merged now."""
+
+    def reset(self) -> None:
+        """Forget what was learnt from others: the client adopts a model and starts afresh."""
+
+    def start(self, model: nn.Module) -> None:
+        """Look at the merged model, before training."""
+
+    def before_step(self) -> None:
+        """Change the gradients of the model that `start` saw, before the optimiser sees them."""
+
+    def after_step(self) -> None:
+        """Change the weights after the optimiser's step."""
+
+    def end(self) -> None:
+        """Let go of what only training needed."""
+
+    def codecs(self) -> dict[int, Codec]:
+        """Say how each part is encoded: 0 is the whole model."""
+        return {0: Dense()}
+
+    def encode(self, model: nn.Module) -> Payloads:
+        """Make what is sent."""
+        return {part: encode(model, codec, schema=self.schema) for part, codec in self.codecs().items()}
+
+    def sizes(self) -> dict[int, int]:
+        """Return the bytes of each part, known before it is encoded."""
+        return {part: payload_size(self.schema, codec) for part, codec in self.codecs().items()}
+
+    @property
+    def density(self) -> float:
+        """The share of clustered weights that the last event trained, and did not hold at zero."""
+        return 1.0
+
+    def flops(self, steps: int) -> float:
+        """Count what an event of so many steps costs beside training and merging."""
+        return 0.0
+
+    def save(self, whole: bool = True) -> State:
+        """Give the state; without what was folded, unless `whole`."""
+        return State({}, {})
+
+    def restore(self, state: State) -> None:
+        """Take over what `save` gave."""
+
+
+def named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Put a prefix before every name.
+
+    >>> list(named("model", {"fc.weight": torch.zeros(1)}))
+    ['model.fc.weight']
+    """
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def part_of(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Take out what `named` put in.
+
+    >>> list(part_of("model", {"model.fc.weight": torch.zeros(1), "other": torch.zeros(1)}))
+    ['fc.weight']
+    """
+    start = f"{prefix}."
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

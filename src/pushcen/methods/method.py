@@ -1,0 +1,38 @@
+"""What a method is: rules for the protocol, an update for the learner."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pushcen.learning import Update
+from pushcen.protocol import Rules
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a client stands: its name, the fixed graph if there is one, and what stands for the common first model."""
+
+    me: str
+    edges: Mapping[str, Sequence[str]] | None = None
+    start: Any = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """One algorithm: a frozen dataclass whose fields are its options.
+
+    `rules` is its protocol side (what may wait, what it weighs, who gets which part), `update` its learner's side (what
+    it does around local training, and what it sends). A subclass with a `name` is all there is to add.
+    """
+
+    name: ClassVar[str]
+    needs_graph: ClassVar[bool] = False
+    """Whether it only works on a fixed graph."""
+
+    def rules(self, place: Place) -> Rules:
+        """Make the protocol side of one client."""
+        raise NotImplementedError
+
+    def update(self) -> Update:
+        """Make the learner's side of one client: by default plain training, and the whole model in float32."""
+        return Update()

@@ -1,0 +1,58 @@
+"""Methods by name: those here, those of installed packages (entry points), and `module:Class`."""
+
+import difflib
+from importlib.metadata import entry_points
+
+from pushcen.errors import OptionError
+from pushcen.locate import locate
+from pushcen.methods.async_dfedavg import AsyncDFedAvg
+from pushcen.methods.divshare import DivShare
+from pushcen.methods.independent import Independent
+from pushcen.methods.method import Method
+from pushcen.methods.push_sum import PushSum
+from pushcen.methods.pushcen import PushCen
+from pushcen.methods.swift import Swift, SwiftRandom
+
+_HERE: tuple[type[Method], ...] = (PushCen, PushSum, AsyncDFedAvg, Swift, SwiftRandom, DivShare, Independent)
+GROUP = "pushcen.methods"
+"""The entry-point group by which an installed package adds methods."""
+
+
+def methods() -> dict[str, type[Method]]:
+    """Return every method that has a name: those here first, then those of installed packages.
+
+    >>> list(methods())[:3]
+    ['pushcen', 'push-sum', 'async-dfedavg']
+    """
+    known = {method.name: method for method in _HERE}
+    for point in entry_points(group=GROUP):
+        if point.name not in known:
+            known[point.name] = _checked(point.load(), point.name)
+    return known
+
+
+def method_named(name: str) -> type[Method]:
+    """Find a method by its name, or by `module:Class` in a file of one's own.
+
+    >>> method_named("pushcen")(clusters=16).clusters
+    16
+    >>> method_named("pushcan")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: method.name = 'pushcan': there is no such method; did you mean pushcen? ...
+    """
+    if ":" in name:
+        return _checked(locate(name, "method.name"), name)
+    known = methods()
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, 2)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise OptionError(
+        f"method.name = {name!r}: there is no such method; {hint}There are {', '.join(known)}, or module:Class"
+    )
+
+
+def _checked(method: object, name: str) -> type[Method]:
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise OptionError(f"method.name = {name!r}: {method!r:.80} is no subclass of pushcen.methods.Method")
+    return method
