@@ -21,7 +21,7 @@ def accuracy(groups: Sequence[Group]) -> "Figure | None":
     with drawing():
         figure, axes = _figure()
         for group, band, style in zip(groups, bands, _styles(groups), strict=True):
-            _line(axes, band.times, _percent(band.mean), style, _label(group))
+            _line(axes, band.times, _percent(band.mean), style, group.label)
             if len(group.runs) > 1:
                 axes.fill_between(
                     band.times, _percent(band.low), _percent(band.high), color=style.colour, alpha=0.18, linewidth=0
@@ -35,9 +35,10 @@ def accuracy(groups: Sequence[Group]) -> "Figure | None":
                 label="± SD over clients",
             )  # fmt: skip
         if any(len(group.runs) > 1 for group in groups):
-            axes.set_title("band: ± SD over seeds", fontsize=9, loc="right", color="#555555")
-        axes.set(xlabel=_TIME, ylabel="top-1 accuracy, mean over clients (%)")
-        _legend(axes)
+            seeds = " to ".join(map(str, sorted({len(group.runs) for group in groups})))
+            axes.set_title(f"mean and ± SD over {seeds} seeds", fontsize=9, loc="right", color="#555555")
+        axes.set(xlabel=_TIME, ylabel="accuracy, mean over clients (%)")
+        _legend(figure, axes)
         return figure
 
 
@@ -51,15 +52,21 @@ def delayed(groups: Sequence[Group]) -> "Figure | None":
         for group, band, style in zip(groups, bands, _styles(groups), strict=True):
             if len(groups) == 1:
                 _single_curves(axes, group, style)
-            _line(axes, band.times, _percent(band.mean), style, f"{_label(group)}: mean of who has joined")
-        joins = sorted({time for time in groups[0].runs[0].joins().values()})
+            _line(
+                axes,
+                band.times,
+                _percent(band.mean),
+                style,
+                f"{group.label}, mean" if len(groups) == 1 else group.label,
+            )
+        joins = sorted(set(groups[0].runs[0].joins().values()))
         if joins:
             axes.plot(
                 joins, [0] * len(joins), "|", color="#333333", markersize=14, markeredgewidth=1.6, clip_on=False,
                 transform=axes.get_xaxis_transform(), label="a client joins",
             )  # fmt: skip
-        axes.set(xlabel=_TIME, ylabel="top-1 accuracy of delayed clients (%)")
-        _legend(axes)
+        axes.set(xlabel=_TIME, ylabel="accuracy, mean over the delayed (%)")
+        _legend(figure, axes)
         return figure
 
 
@@ -73,16 +80,18 @@ def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
             at = dict(zip(sent.times, sent.mean, strict=True))
             points = [(at[t], a) for t, a in zip(reached.times, reached.mean, strict=True) if at.get(t, 0) > 0]
             if points:
-                _line(axes, [b / 1e6 for b, _ in points], _percent([a for _, a in points]), style, _label(group))
+                _line(axes, [b / 1e6 for b, _ in points], _percent([a for _, a in points]), style, group.label)
                 drawn = True
             elif reached.mean:
                 axes.axhline(
                     100 * reached.mean[-1], color=style.colour, linestyle=style.line, linewidth=1.2,
-                    label=f"{_label(group)}: sends nothing, at its end",
+                    label=f"{group.label} (sends nothing)",
                 )  # fmt: skip
-        axes.set(xlabel="sent by all clients together (MB)", ylabel="top-1 accuracy, mean over clients (%)")
+        axes.set(xlabel="sent by all clients together (MB)", ylabel="accuracy, mean over clients (%)")
         axes.set_xscale("log")
-        _legend(axes)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else "")
+        _legend(figure, axes)
         return figure if drawn else None
 
 
@@ -93,15 +102,16 @@ def mass(groups: Sequence[Group]) -> "Figure | None":
     if not panels:
         return None
     with drawing():
-        figure, grid = _figure(len(panels))
+        figure, grid = _figure(len(panels), 1.2 + 2.4 * len(panels))
         for axes, (name, text) in zip(grid if len(panels) > 1 else [grid], panels, strict=True):
             for group, style in zip(groups, _styles(groups), strict=True):
                 band = group.band(name)
                 if band.times:
-                    _line(axes, band.times, band.mean, style, _label(group))
-            axes.set(xlabel=_TIME, ylabel=text)
+                    _line(axes, band.times, band.mean, style, group.label)
+            axes.set(ylabel=text)
             axes.set_ylim(bottom=0)
-            _legend(axes)
+        axes.set_xlabel(_TIME)
+        _legend(figure, axes)
         return figure
 
 
@@ -115,9 +125,7 @@ def bytes_per_push(groups: Sequence[Group]) -> "Figure | None":
         looks = dict(zip([group.label for group in groups], _styles(groups), strict=True))
         for at, (group, value) in enumerate(bars):
             style = looks[group.label]
-            axes.barh(
-                at, value / 1e6, color=style.colour, alpha=0.85, hatch=style.hatch, edgecolor="white", height=0.7
-            )
+            axes.barh(at, value / 1e6, color=style.colour, alpha=0.85, hatch=style.hatch, edgecolor="white", height=0.7)
             axes.annotate(
                 size(value), (value / 1e6, at), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
             )
@@ -142,16 +150,12 @@ FIGURES: dict[str, tuple[str, Callable[[Sequence[Group]], "Figure | None"]]] = {
 def _figure(panels: int = 1, height: float = 4.0) -> tuple["Figure", Any]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.6 if panels == 1 else 5.2 * panels, height), layout="constrained")
-    return figure, figure.subplots(1, panels)
+    figure = Figure(figsize=(6.6, height), layout="constrained")
+    return figure, figure.subplots(panels, 1, sharex=True)
 
 
 def _styles(groups: Sequence[Group]) -> list[Style]:
     return styles([group.method for group in groups])
-
-
-def _label(group: Group) -> str:
-    return f"{group.label} ({len(group.runs)} seeds)" if len(group.runs) > 1 else group.label
 
 
 def _line(axes: Any, x: Sequence[float], y: Sequence[float], style: Style, label: str) -> None:
@@ -173,6 +177,11 @@ def _percent(values: Sequence[float]) -> list[float]:
     return [100 * value for value in values]
 
 
-def _legend(axes: Any) -> None:
-    if axes.get_legend_handles_labels()[1]:
-        axes.legend(fontsize=9, handlelength=3.2)
+def _legend(figure: Any, axes: Any) -> None:
+    """Put the legend inside if it is short, and else below, where it hides no curve."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 2:
+        columns = 3 if max(map(len, labels)) < 26 else 2 if max(map(len, labels)) < 42 else 1
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, handlelength=3.6)
+    elif labels:
+        axes.legend(fontsize=9, handlelength=3.6)

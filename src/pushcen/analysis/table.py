@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Values in rows. CSV has them as they are, everything else as people read them.
+    r"""Values in rows. CSV has them as they are, everything else as people read them.
 
     >>> table = Table("Sizes", [Column("model", left=True), Column("MB", "{:.2f}".format)], [["LeNet", 1.6219]])
     >>> print(table.to("markdown"))
@@ -34,7 +34,7 @@ class Table:
     |---|---:|
     | LeNet | 1.62 |
     >>> table.to("csv")
-    'model,MB\\nLeNet,1.6219\\n'
+    'model,MB\nLeNet,1.6219\n'
     """
 
     title: str
@@ -109,4 +109,4 @@ class Table:
         head = row([c.title for c in self.columns], "th")
         body = "\n".join(row(cells, "td") for cells in self.cells())
         notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
-        return f"<table><thead>{head}</thead><tbody>\n{body}\n</tbody></table>{notes}"
+        return f"<div class=scroll><table><thead>{head}</thead><tbody>\n{body}\n</tbody></table></div>{notes}"

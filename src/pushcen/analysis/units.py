@@ -54,11 +54,9 @@ def duration(seconds: float | None) -> str:
 
 
 def _scaled(value: float, unit: str, prefixes: tuple[str, ...]) -> str:
-    for prefix in prefixes[:-1]:
-        if abs(value) < 999.5:
-            break
-        value /= 1000
-    else:
-        prefix = prefixes[-1]
+    at = 0
+    while abs(value) >= 999.5 and at < len(prefixes) - 1:
+        value, at = value / 1000, at + 1
+    prefix = prefixes[at]
     text = f"{value:.3g}" if value != int(value) or prefix else f"{value:.0f}"
     return f"{text} {prefix}{unit}".rstrip()

@@ -1,11 +1,11 @@
 """One typed config, from TOML files and flags; every option is defined once, by the package that reads it.
 
-    >>> from pushcen.config import load_config
-    >>> load_config("digits", {"network.loss": 0.1}).network.loss
-    0.1
-    >>> load_config("digits", {"network.los": 0.1})
-    Traceback (most recent call last):
-    pushcen.errors.ConfigError: network.los = 0.1: no such key. Did you mean network.loss? network has ...
+>>> from pushcen.config import load_config
+>>> load_config("digits", {"network.loss": 0.1}).network.loss
+0.1
+>>> load_config("digits", {"network.los": 0.1})
+Traceback (most recent call last):
+pushcen.errors.ConfigError: network.los = 0.1: no such key. Did you mean network.loss? network has ...
 """
 
 from collections.abc import Mapping

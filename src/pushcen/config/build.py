@@ -82,7 +82,8 @@ class Builder:
         for kind, registry in self._chosen.items():
             if isinstance(section, kind):
                 values["name"] = registry.name(type(section))
-        for name in hints(type(section)):
+        kind: Any = type(section)
+        for name in hints(kind):
             value = getattr(section, name)
             if dataclasses.is_dataclass(value):
                 values[name] = self.plain(value)
@@ -150,7 +151,7 @@ def flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
 
 
 @functools.cache
-def hints(kind: type) -> dict[str, Any]:
+def hints(kind: Any) -> dict[str, Any]:
     """Return the type of each field that can be set."""
     names = sys.modules[kind.__module__].__dict__  # a subclass knows what its base names for type checkers only
     found = get_type_hints(kind, localns=names, include_extras=True)

@@ -39,12 +39,17 @@ class Config(World):
     method: Method = field(default_factory=PushCen)
     training: Training = field(default_factory=Training)
     task: TaskChoice = TaskChoice()
-    data: DataSource = DataSource()
+    data: DataSource = field(default_factory=DataSource)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":
-        """Build a config from plain, nested values, or say everything that is wrong with them."""
+        """Build a config from plain, nested values, or say everything that is wrong with them.
+
+        A method that needs a fixed graph gets one, unless `neighbours.kind` says something else.
+        """
         config = BUILDER.build(cls, values)
+        if config.method.needs_graph and "kind" not in values.get("neighbours", {}):
+            config = dataclasses.replace(config, neighbours=dataclasses.replace(config.neighbours, kind="graph"))
         if config.task.function:
             given = flat({name: values.get(name, {}) for name in ("task", "data")})
             if unread := [key for key in given if key != "task.function"]:

@@ -1,6 +1,5 @@
 """Configs as TOML files."""
 
-import os
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -47,4 +46,4 @@ def write_toml(values: Mapping[str, Any], path: Path) -> None:
     """Write nested values; a reader sees the old file or the new one, never half of it."""
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.write_text(tomlkit.dumps(dict(values)), "utf-8")
-    os.replace(unfinished, path)
+    unfinished.replace(path)

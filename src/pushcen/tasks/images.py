@@ -6,7 +6,7 @@ The data is loaded and divided once in a process, however many clients and runs 
 import functools
 import math
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
@@ -65,10 +65,11 @@ class DataSource:
 class ImageTask:
     """A task function: client number `client` of `clients` gets its part of the data, and a model of its own.
 
-    `weights` is a file to start from (safetensors, or a state dict of PyTorch); without it the model starts from what PyTorch draws.
+    `weights` is a file to start from (safetensors, or a state dict of PyTorch); without it the model starts from
+    what PyTorch draws.
     """
 
-    data: DataSource = DataSource()
+    data: DataSource = field(default_factory=DataSource)
     model: str = ""
     weights: str = ""
     seed: int = 0
@@ -117,9 +118,7 @@ def _divided(options: DataSource, clients: int, seed: int) -> Split:
         owners = None if data.owners is None else data.owners[rows]
         data = replace(data, inputs=data.inputs[rows], labels=data.labels[rows], owners=owners)
     partition = partition_named(options.partition, alpha=options.alpha, per_client=options.per_client)
-    return split(
-        data, clients, partition, test_share=options.test_share, min_samples=options.min_samples, seed=seed
-    )
+    return split(data, clients, partition, test_share=options.test_share, min_samples=options.min_samples, seed=seed)
 
 
 def _network(name: str, data: Data) -> nn.Module:
