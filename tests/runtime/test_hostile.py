@@ -122,7 +122,7 @@ def test_a_payload_that_is_not_finite_never_gets_near_the_mailbox(tmp_path):
                 data[48:HEADER] = digest.intdigest().to_bytes(8, "little")  # the checksum is right
                 envelope = Envelope("eve/1", "ann/1", 0, 5, 5, None)
                 answer = await line.push(pieces(piece(envelope, bytes(data))), 5)
-                assert (answer.refusal, node.peer.models) == ("payload", 0)
+                assert (answer.refusal, len(node.peer.peek())) == ("payload", 0)
 
     run(story())
 
@@ -154,7 +154,7 @@ def test_a_fuzz_of_all_calls_neither_crashes_nor_changes_anything(tmp_path):
                         answer = await line.push(pieces(data), 5)
                         assert answer.refusal or answer.news
                         if answer.news:  # a flipped bit outside of what is checked: not of the envelope, so as good
-                            assert node.peer.models == 1
+                            assert len(node.peer.peek()) == 1
                     else:
                         await channel.unary_unary(f"/{SERVICE}/{name}")(data, timeout=5)
                     count += 1
@@ -290,7 +290,7 @@ def test_a_caller_that_says_nothing_more_is_cut_off(tmp_path):
 
             answer = await line.push(half(), 10)
             assert answer.refusal == "timeout"
-            assert node.peer.models == 0
+            assert len(node.peer.peek()) == 0
 
     run(story())
 

@@ -12,11 +12,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import bench, certs, codec, data
-from pushcen.cli.audit import audit
-from pushcen.cli.forget import forget
-from pushcen.cli.peer import peer
-from pushcen.cli.up import up
+from pushcen.cli import audit, bench, certs, codec, compare, data, export, forget, peer, report, simulate, sweep, up
 
 
 class _Commands(TyperGroup):
@@ -37,13 +33,19 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command()(simulate.simulate)
+app.command()(compare.compare)
+app.command()(sweep.sweep)
+app.command()(report.report)
+app.command()(export.export)
+app.command()(up.up)
+app.command()(peer.peer)
+app.command()(audit.audit)
+app.command()(forget.forget)
 app.add_typer(bench.app, name="bench")
 app.add_typer(certs.app, name="certs")
 app.add_typer(codec.app, name="codec")
 app.add_typer(data.app, name="data")
-
-for command in (peer, up, audit, forget):
-    app.command()(command)
 
 
 def _version(asked: bool) -> None:

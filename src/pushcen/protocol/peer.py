@@ -113,9 +113,18 @@ class Peer(Sender):
         return self._mailbox.mass() + (self._taken or 0) + (self._mailbox.folded if self._mass else 0)
 
     @property
-    def models(self) -> int:
-        """How many models wait for the next event."""
-        return len(self._mailbox)
+    def replaced(self) -> int:
+        """How many envelopes in this mailbox were replaced by newer ones of their senders."""
+        return self._mailbox.replaced
+
+    @property
+    def evicted(self) -> int:
+        """How many envelopes in this mailbox had to make room."""
+        return self._mailbox.evicted
+
+    def peek(self) -> list[Entry]:
+        """Show what waits for the next event, with its mass, and take nothing."""
+        return self._mailbox.peek()
 
     def receive(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news; at any time. Touches the mailbox only; a refusal changes nothing."""

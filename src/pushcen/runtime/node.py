@@ -254,7 +254,7 @@ class Node:
         metrics, peer = self.metrics, self.peer
         metrics.mass.labels("held").set(peer.held / UNIT)
         metrics.mass.labels("waiting").set(peer.waiting / UNIT)
-        metrics.mailbox.set(peer.models)
+        metrics.mailbox.set(len(peer.peek()))
         metrics.neighbours.labels("online").set(len(self.members.online()))
         metrics.neighbours.labels("known").set(len(self.members.all))
         metrics.links.set(len(peer.unsettled))
