@@ -47,12 +47,12 @@ def peer(
 
     from pushcen.errors import OptionError
     from pushcen.runtime import logs
-    from pushcen.runtime.config import load
+    from pushcen.runtime.config import peer_config
     from pushcen.runtime.identity import Certified, Identity, Insecure
     from pushcen.runtime.peer import Setup, run_peer
 
     logs.set_up(log)
-    config = load(task, dict(setting.split("=", 1) for setting in settings or []))
+    config = peer_config(task, settings or ())
     if (certs is None) == (not insecure):
         raise OptionError("--certs FOLDER: is needed (or --insecure NAME, to try things out on one machine)")
     identity: Identity
@@ -64,10 +64,10 @@ def peer(
     names = identity.network.founders
     if client is None:
         client = names.index(identity.name) if identity.name in names else 0
-    clients = clients or config.clients or max(len(names), client + 1)
+    clients = clients or max(len(names), client + 1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
     setup = Setup(
-        identity, config.task, state, listen, tuple(join or ()), advertise, config.method, config.training,
+        identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method, config.training,
         config.runtime, config.seed, client, clients, metrics, certs, moved,
     )  # fmt: skip
     asyncio.run(run_peer(setup, events, leave=leave))

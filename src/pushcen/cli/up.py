@@ -31,14 +31,16 @@ def up(
     from rich.console import Console
     from rich.live import Live
 
+    from pushcen.config import parse_settings
     from pushcen.errors import NetworkError, OptionError
     from pushcen.protocol import UNIT
+    from pushcen.runtime.config import peer_config
     from pushcen.runtime.local import LocalNetwork
     from pushcen.runtime.run import write_run
 
     console = Console(highlight=False)
-    given = dict(setting.partition("=")[::2] for setting in settings or [])
-    given.setdefault("runtime.start_with", str(min(peers - 1, 5)))
+    given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 5)), **parse_settings(settings or [])}
+    config = peer_config(task, [f"{key}={value}" for key, value in given.items()])
     folder = folder or Path(tempfile.mkdtemp(prefix="pushcen-"))
     if folder.exists() and any(folder.iterdir()):
         raise OptionError(f"--folder {folder}: must be empty, or not there")
@@ -57,8 +59,8 @@ def up(
     finally:
         network.stop()
     found = network.audit()
-    summary = write_run(network, task, given, found)
-    console.print(f"accuracy {summary['accuracy']:.2%}, mean over {peers} peers, each on its own test data")
+    summary = write_run(network, config, found)
+    console.print(f"accuracy {summary['final']['accuracy']:.2%}, mean of {peers} peers, each on its own test data")
     console.print(
         f"mass: founded {found.founded / UNIT:g}, held {found.held / UNIT:.6f}, on links {found.on_links / UNIT:.6f}"
     )
@@ -70,10 +72,18 @@ def up(
 
 
 def _table(network: "LocalNetwork") -> "Table":
+    from rich import box
     from rich.table import Table
 
-    table = Table(title="pushcen up", title_justify="left")
-    for name in ("peer", "events", "accuracy", "loss", "mass", "waiting", "MB out", "MB in", "neighbours", "staleness"):
+    table = Table(
+        title="pushcen up",
+        caption="mass: held, and in the mailbox; near: neighbours that answer; stale: how long models waited",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+    )
+    for name in ("peer", "events", "accuracy", "loss", "mass", "waits", "MB out", "MB in", "near", "stale"):
         table.add_column(name, justify="left" if name == "peer" else "right")
     for name in network.names:
         rows = network.rows(name)

@@ -1,41 +1,21 @@
-"""What a peer learns and how, from a task's name and single settings."""
+"""What a peer learns and how, from a task's name, a preset or a TOML file: the same config as a simulation's."""
 
-import dataclasses
-import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from pushcen.learning import TaskFunction, Training, load_task
-from pushcen.methods import Method, method_named
-from pushcen.runtime.settings import Runtime
+if TYPE_CHECKING:
+    from pushcen.config import Config
 
 
-@dataclass(frozen=True)
-class PeerConfig:
-    """What all of a peer's config says."""
+def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
+    """Read a config: `module:function` is a task with all else as usual, everything else a preset or a TOML file.
 
-    task: TaskFunction
-    method: Method
-    training: Training
-    runtime: Runtime
-    seed: int
-    clients: int
+    >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
+    1.0
+    """
+    from pushcen.config import load_config, parse_settings
 
-
-def load(task: str, settings: Mapping[str, str]) -> PeerConfig:
-    """Read it."""
-    values: dict[str, dict[str, Any]] = {"method": {}, "training": {}, "runtime": {}, "": {}}
-    for key, text in settings.items():
-        section, _, name = key.rpartition(".")
-        try:
-            value = tomllib.loads(f"v = {text}")["v"]
-        except tomllib.TOMLDecodeError:
-            value = text
-        values[section][name] = value
-    method = method_named(values["method"].pop("name", values[""].pop("method", "pushcen")))(**values["method"])
-    runtime = dataclasses.replace(Runtime(), **values["runtime"])
-    rest = values[""]
-    return PeerConfig(
-        load_task(task), method, Training(**values["training"]), runtime, rest.get("seed", 0), rest.get("clients", 0)
-    )
+    given = parse_settings(settings)
+    if ":" in task:
+        return load_config({"task": {"function": task}}, given)
+    return load_config(task, given)

@@ -3,31 +3,42 @@
 import json
 import statistics
 from collections.abc import Mapping
-from typing import Any
-
-import tomlkit
+from typing import TYPE_CHECKING, Any
 
 from pushcen.protocol import UNIT, Audit
 from pushcen.runtime.files import write_whole
 from pushcen.runtime.local import LocalNetwork
 
+if TYPE_CHECKING:
+    from pushcen.config import Config
+
 Row = dict[str, Any]
 
 
-def write_run(network: LocalNetwork, task: str, settings: Mapping[str, Any], found: Audit) -> Row:
+def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
     """Write config, metrics and summary of a network that has stopped; return the summary."""
+    from pushcen.config import write_toml
+
     rows = merged({name: network.rows(name) for name in network.names})
-    last = rows[-1] if rows else {"time": 0.0, "accuracy": None}
+    last = rows[-1] if rows else {"time": 0.0, "accuracy": None, "bytes_sent": 0}
+    newest = [own[-1] for name in network.names if (own := network.rows(name))]
+    mass = {"founded": found.founded, "held": found.held, "on_links": found.on_links, "lost": found.written_off}
     summary = {
-        **{key: value for key, value in last.items() if key != "clients"},
         "status": "finished",
-        "accuracies": {name: network.accuracy(name) for name in network.names},
-        "events": sum(network.events(name) for name in network.names),
-        "mass": {"founded": found.founded / UNIT, "held": found.held / UNIT, "on_links": found.on_links / UNIT,
-                 "balanced": found.balanced, "violations": len(found.violations)},
-    }  # fmt: skip
-    config = {"runtime": True, "clients": len(network.names), "task": {"name": task}, "settings": dict(settings)}
-    write_whole(network.folder / "config.toml", tomlkit.dumps(config).encode())
+        "clients": len(network.names),
+        "method": type(config.method).name,
+        "seed": config.seed,
+        "time": last["time"],
+        "events": sum(row["events"] for row in newest),
+        "final": last,
+        "best_accuracy": max(rows, key=lambda row: row["accuracy"], default=None),
+        "traffic": {
+            "bytes_sent": sum(row["bytes_out"] for row in newest),
+            "bytes_received": sum(row["bytes_in"] for row in newest),
+        },
+        "meters": {"mass": {name: value / UNIT for name, value in mass.items()} | {"exact": found.balanced}},
+    }
+    write_toml(config.plain(), network.folder / "config.toml")
     write_whole(network.folder / "metrics.jsonl", b"".join(json.dumps(row).encode() + b"\n" for row in rows))
     write_whole(network.folder / "summary.json", json.dumps(summary, indent=2).encode() + b"\n")
     return summary
@@ -36,7 +47,7 @@ def write_run(network: LocalNetwork, task: str, settings: Mapping[str, Any], fou
 def merged(by_peer: Mapping[str, list[Row]]) -> list[Row]:
     """Merge what peers measured into one series: a row whenever one has evaluated, with the newest of all others.
 
-    >>> at = {"bytes_out": 9, "held": 1.0, "waiting": 0.0, "loss": 1.0}
+    >>> at = {"events": 1, "bytes_out": 9, "held": 1.0, "waiting": 0.0, "loss": 1.0}
     >>> peers = {"a": [{"time": 5.0, "accuracy": 0.5, **at}], "b": [{"time": 6.0, "accuracy": 0.75, **at}]}
     >>> [(row["time"], row["accuracy"], row["clients"]) for row in merged(peers)]
     [(0.0, 0.5, {'a': 0.5}), (1.0, 0.625, {'a': 0.5, 'b': 0.75})]
@@ -56,6 +67,8 @@ def merged(by_peer: Mapping[str, list[Row]]) -> list[Row]:
             "accuracy": statistics.fmean(values),
             "accuracy_sd": statistics.pstdev(values),
             "clients": dict(scores),
+            "online": len(newest),
+            "events": sum(one["events"] for one in newest.values()),
             "bytes_sent": sum(one["bytes_out"] for one in newest.values()),
             "train_loss": statistics.fmean(one["loss"] for one in newest.values()),
             "meters": {"mass": {"held": sum(one["held"] for one in newest.values())}},
