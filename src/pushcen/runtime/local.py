@@ -32,6 +32,7 @@ class LocalNetwork:
         *,
         founders: int | None = None,
         metrics: bool = False,
+        program: Sequence[str] = ("-m", "pushcen"),
     ) -> None:
         self.folder = folder
         self.names = [f"p{i}" for i in range(peers)]
@@ -42,29 +43,30 @@ class LocalNetwork:
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports, strict=False)}
         self.metrics = dict(zip(self.names, ports[peers:], strict=True)) if metrics else {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._program = list(program)
         self._task, self._events, self._settings = task, events, dict(settings or {})
         self._read: dict[str, int] = {}
         self._rows: dict[str, list[Row]] = {name: [] for name in self.names}
 
-    def start(self, *names: str, options: Sequence[str] = (), settings: Mapping[str, Any] | None = None) -> None:
+    def start(self, *names: str, options: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
         """Start some peers, or all of them."""
         for name in names or self.names:
             at = self.names.index(name)
             joins = [
                 self.addresses[self.names[other]] for other in {0, 1, at - 1} if other != at and other < len(self.names)
             ]
-            command = [sys.executable, "-m", "pushcen", "peer", self._task, "--listen", self.addresses[name]]
+            command = [sys.executable, *self._program, "peer", self._task, "--listen", self.addresses[name]]
             command += ["--certs", str(self.folder / "authority" / name), "--state", str(self.state(name))]
             command += [word for address in joins for word in ("--join", address)]
             command += ["--client", str(at), "--clients", str(len(self.names))]
             command += [] if self._events is None else ["--events", str(self._events)]
             command += ["--metrics", f"127.0.0.1:{self.metrics[name]}"] if self.metrics else []
-            for key, value in {**self._settings, **(settings or {})}.items():
+            for key, value in self._settings.items():
                 command += ["--set", f"{key}={value}"]
             with (self.folder / f"{name}.log").open("ab") as log:
                 self.processes[name] = subprocess.Popen(
                     [*command, *options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env={**os.environ, "OMP_NUM_THREADS": "1"}, start_new_session=True,
+                    env={**os.environ, "OMP_NUM_THREADS": "1", **(environment or {})}, start_new_session=True,
                 )  # fmt: skip
 
     def state(self, name: str) -> Path:
