@@ -44,6 +44,7 @@ class World:
             self.authority.issue(name)
         self.addresses = dict(zip(names, (f"127.0.0.1:{port}" for port in free_ports(len(names))), strict=True))
         self.settings = {**QUICK, **settings}
+        self.identity = lambda name: Certified(self.certs(name))
         self.drivers, self.lives, self._stacks = {}, {}, {}
 
     def certs(self, name):
@@ -56,7 +57,7 @@ class World:
         others = [address for other, address in self.addresses.items() if other != name]
         settings = Runtime(**{**self.settings, **options.pop("settings", {})})
         values = {"join": others, "listen": self.addresses[name], "state": self.state(name), "runtime": settings}
-        values |= {"certs": self.certs(name), "identity": Certified(self.certs(name)), "task": self.task}
+        values |= {"certs": self.certs(name), "identity": self.identity(name), "task": self.task}
         values |= {"method": PushCen(clusters=4), "training": Training(), "client": self.names.index(name)}
         return Setup(**{**values, "clients": len(self.names), "grace": 30.0, **options})
 
