@@ -13,7 +13,8 @@ from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.limits import Budget
 from pushcen.runtime.node import Node, Refusal
 from pushcen.runtime.service import SERVICE
-from pushcen.runtime.wire import Hello, News, Piece
+from pushcen.runtime.wire import Hello, News
+from pushcen.runtime.wire.pieces import write_piece
 
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
@@ -189,9 +190,9 @@ class Neighbours:
 
     async def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes]:
         size = self._node.settings.chunk_kb << 10
-        header = header_bytes(envelope, len(data))
+        header, view = header_bytes(envelope, len(data)), memoryview(data)
         for begin in range(0, len(data), size):
-            yield Piece(envelope=b"" if begin else header, data=data[begin : begin + size]).SerializeToString()
+            yield write_piece(b"" if begin else header, view[begin : begin + size])
 
     def _is_there(self, name: str, envelope: Envelope) -> bool:
         contact = self._node.members.contact(name)

@@ -21,7 +21,8 @@ from pushcen.protocol.wire import read_header
 from pushcen.runtime.limits import Budget, Rate
 from pushcen.runtime.members import newest_epoch
 from pushcen.runtime.node import Node, Refusal
-from pushcen.runtime.wire import Hello, News, Piece
+from pushcen.runtime.wire import Hello, News
+from pushcen.runtime.wire.pieces import Bytes, read_piece
 
 SERVICE = "pushcen.v1.Peer"
 _HEADER = 1024  # bytes that an envelope may have before its payload
@@ -126,8 +127,8 @@ class Service:
         """Take one envelope in."""
         node, timeout = self._node, self._node.settings.push_timeout
         async with asyncio.timeout(timeout):
-            first = Piece.FromString(await anext(pieces))
-            envelope, length = self._header(caller, first.envelope)
+            head, first = read_piece(await anext(pieces))
+            envelope, length = self._header(caller, head)
             place = (caller, envelope.part)
             if place in self._arriving:
                 raise Refusal("busy", f"an envelope of {caller} is arriving already")
@@ -135,7 +136,7 @@ class Service:
                 raise Refusal("busy", f"no room for {length} bytes more")
             self._arriving.add(place)
             try:
-                payload = await self._payload(envelope, length, first.data, pieces)
+                payload = await self._payload(envelope, length, first, pieces)
             finally:
                 self._arriving.discard(place)
                 self._budget.give(length)
@@ -170,23 +171,26 @@ class Service:
         self._check_mass(envelope)
         return envelope, length
 
-    async def _payload(self, envelope: Envelope, length: int, first: bytes, pieces: AsyncIterator[bytes]) -> Payload:
+    async def _payload(self, envelope: Envelope, length: int, first: Bytes, pieces: AsyncIterator[bytes]) -> Payload:
         """Read a payload, never more of it than was announced, and check it from end to end."""
         parts, size = [first], len(first)
-        async for data in pieces:
-            piece = Piece.FromString(data)
-            size += len(piece.data)
-            if size > length or piece.envelope or not piece.data:
-                raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
-            parts.append(piece.data)
-        if size != length:
-            raise Refusal("malformed", f"a payload of {size} bytes that was to have {length}")
+        while size < length:
+            message = await anext(pieces, None)
+            if message is None:
+                raise Refusal("malformed", f"a payload of {size} bytes that was to have {length}")
+            head, data = read_piece(message)
+            size += len(data)
+            if head or not data:
+                raise Refusal("malformed", "a piece of a payload with no data, or with another envelope")
+            parts.append(data)
+        if size > length:
+            raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
         schema = self._node.client.learner.schema
-        data = b"".join(parts) if len(parts) > 1 else first
+        whole = b"".join(parts)
         if length <= _SMALL:
-            payload = Payload.parse(data, schema)
+            payload = Payload.parse(whole, schema)
         else:
-            payload = await asyncio.get_running_loop().run_in_executor(None, Payload.parse, data, schema)
+            payload = await asyncio.get_running_loop().run_in_executor(None, Payload.parse, whole, schema)
         if payload.reference is not None:
             raise Refusal("payload", f"{envelope.sender} sends a difference to a model that nobody has")
         return payload
