@@ -73,3 +73,28 @@ def test_a_hundred_kills_lose_and_make_no_mass_and_do_not_hurt(tmp_path):
         calm.stop()
     killed, unharmed = (statistics.fmean(map(one.accuracy, one.names)) for one in (network, calm))
     assert killed > unharmed - 0.03, (killed, unharmed)
+
+
+@pytest.mark.slow
+def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path):
+    """Three seeds, 20 compute events each: within three points."""
+    from pushcen.config import load_config
+    from pushcen.runs import launch
+
+    events, seeds = 20, (0, 1, 2)
+    real, simulated = [], []
+    for seed in seeds:
+        settings = {"seed": seed, "runtime.start_with": 7, "runtime.pause": 0.5, "runtime.evaluate_every": events}
+        network = LocalNetwork(tmp_path / f"real{seed}", "digits", 8, events, {**QUICK, **settings})
+        network.start()
+        try:
+            network.wait(300)
+        finally:
+            network.stop()
+        assert network.audit().balanced
+        real.append(statistics.fmean(map(network.accuracy, network.names)))
+        world = {"clients": 8, "seed": seed, "horizon": float(events), "collect": "start", "compute.kind": "constant"}
+        config = load_config("digits", {**world, "participation.delayed": 0.0})
+        simulated.append(launch(config, tmp_path / f"simulated{seed}").last["accuracy"])
+    print(f"real {real}, simulated {simulated}")
+    assert abs(statistics.fmean(real) - statistics.fmean(simulated)) < 0.03, (real, simulated)

@@ -30,13 +30,13 @@ class LocalNetwork:
         events: int | None,
         settings: Mapping[str, Any] | None = None,
         *,
-        founders: int | None = None,
+        founders: Sequence[str] | None = None,
         metrics: bool = False,
         program: Sequence[str] = ("-m", "pushcen"),
     ) -> None:
         self.folder = folder
         self.names = [f"p{i}" for i in range(peers)]
-        self.authority = Authority.found(folder / "authority", "local", self.names[:founders])
+        self.authority = Authority.found(folder / "authority", "local", list(founders or self.names))
         for name in self.names:
             self.authority.issue(name)
         ports = free_ports(2 * peers)
