@@ -81,8 +81,8 @@ class Builder:
     def plain(self, section: Any) -> dict[str, Any]:
         """Return a dataclass as plain values, the inverse of `build`; what is None is left out: TOML has no null."""
         values: dict[str, Any] = {}
-        for kind, registry in self._chosen.items():
-            if isinstance(section, kind):
+        for base, registry in self._chosen.items():
+            if isinstance(section, base):
                 values["name"] = registry.name(type(section))
         kind: Any = type(section)
         for name in hints(kind):

@@ -60,7 +60,7 @@ class Config(World):
                     f"{config.task.function!r} brings model and data; leave one of them out"
                 )
         else:
-            config.images()
+            config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=config.images().model))
         return config
 
     def plain(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ class Config(World):
             values["task"] = {"function": self.task.function}
             del values["data"]
         else:
-            values["task"] = {"model": self.images().model} | ({"weights": w} if (w := self.task.weights) else {})
+            del values["task"]["function"]
         plain_first = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
         return plain_first | values
 
@@ -152,6 +152,15 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
         flat({name: value for name, value in values.items() if name not in _CARRIED_OUT}) for values in (one, other)
     )
     return sorted(key for key in mine.keys() | yours.keys() if mine.get(key) != yours.get(key))
+
+
+def plain_method(method: Method) -> dict[str, Any]:
+    """Return a method as the section `method` has it.
+
+    >>> plain_method(PushCen(clusters=8))["clusters"]
+    8
+    """
+    return BUILDER.plain(method)
 
 
 def _name(kind: type) -> str:
