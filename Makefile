@@ -5,8 +5,8 @@ READY := .venv/.ready
 
 .PHONY: demo test test-slow check format bench figures clean
 
-demo: $(READY)  ## what the codec makes of two models
-	$(BIN)/pushcen codec demo
+demo: $(READY)  ## five methods in the same world: a table and a figure
+	$(BIN)/pushcen compare
 
 test: $(READY)  ## every test but the slow ones
 	$(BIN)/pytest -m "not slow" -n 2

@@ -35,7 +35,10 @@ from pushcen.methods import methods
         ({"training": {"lr": -1}}, "training.lr = -1.0: must be a number above 0"),
         ({"data": {"partition": "iid", "alpha": 0.1}}, "data.alpha = 0.1: partition iid has no such option"),
         ({"task": {"model": "cn"}}, "task.model = 'cn': must be one of cnn, lenet, resnet18"),
-        ({"task": {"function": "a:b"}, "data": {"alpha": 1}}, "data.alpha = 1: is not read where task.function = 'a:b'"),
+        (
+            {"task": {"function": "a:b"}, "data": {"alpha": 1}},
+            "data.alpha = 1: is not read where task.function = 'a:b'",
+        ),
         ({"collect": "middle"}, "collect = 'middle': must be one of end, start"),
     ],
 )

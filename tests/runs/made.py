@@ -50,6 +50,11 @@ def make_run(folder: Path, method="pushcen", seed=0, clients=10, horizon=10, fin
             rows[-1] |= {"mass_held": 0.5 + 0.04 * time, "mass_destroyed": 0.0, "consensus_error": 3 / (1 + time)}
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     if finished:
-        summary = {"status": "finished", "final": rows[-1], "delayed": {"clients": 2, "best": 0.8}, "times": {"build": 1.0, "run": 12.5}}
+        summary = {
+            "status": "finished",
+            "final": rows[-1],
+            "delayed": {"clients": 2, "best": 0.8},
+            "times": {"build": 1.0, "run": 12.5},
+        }
         (folder / "summary.json").write_text(json.dumps(summary))
     return folder

@@ -84,12 +84,19 @@ def test_what_is_too_large_is_refused_before_it_is_read(tmp_path):
 
 def test_numbers_that_are_none_are_left_out(tmp_path):
     folder = make_run(tmp_path / "a")
-    rows = [{"time": 0.0, "loss": "low"}, {"time": 1.0, "loss": True}, {"time": 2.0, "loss": 1e400}, {"time": 3, "loss": 2}]
+    rows = [
+        {"time": 0.0, "loss": "low"},
+        {"time": 1.0, "loss": True},
+        {"time": 2.0, "loss": 1e400},
+        {"time": 3, "loss": 2},
+    ]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert Run.open(folder).series("loss") == ([3], [2.0])
 
 
-@pytest.mark.parametrize("config", ["clients = 'x'", "clients = 3\nseed = 0\n[participation]\ndelayed = 7", "method = 3"])
+@pytest.mark.parametrize(
+    "config", ["clients = 'x'", "clients = 3\nseed = 0\n[participation]\ndelayed = 7", "method = 3"]
+)
 def test_a_strange_config_hides_no_metrics(tmp_path, config):
     folder = make_run(tmp_path / "a")
     (folder / "config.toml").write_text(config)
