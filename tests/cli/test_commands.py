@@ -20,6 +20,16 @@ from pushcen.runs import Run
 SMALL = ["--clients", "4", "--horizon", "1", "--workers", "1"]
 
 
+TASK = """
+import torch
+from pushcen.learning import Task
+def lines(client, clients):
+    inputs = torch.randn(40, 3, generator=torch.Generator().manual_seed(client))
+    targets = (inputs.sum(1) > 0).long()
+    return Task(torch.nn.Linear(3, 2), (inputs[:32], targets[:32]), (inputs[32:], targets[32:]))
+"""
+
+
 def run(*arguments, code=0):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
     assert result.exit_code == code, (result.output, result.exception)
@@ -89,33 +99,27 @@ def test_mistakes_are_one_line(tmp_path):
     assert run("simulate", "nowhere.toml", code=2).stderr.startswith("error: nowhere.toml: no such file")
 
 
-def test_ctrl_c_leaves_a_run_that_goes_on_to_the_same_end(tmp_path):
-    command = [
-        str(Path(sys.executable).with_name("pushcen")),
-        "simulate",
-        "--clients",
-        "4",
-        "--horizon",
-        "6",
-        "--runs",
-        str(tmp_path),
-    ]
-    command += ["--set", "evaluation.every=0.5", "--workers", "1"]
+def test_ctrl_c_leaves_a_run_that_goes_on_to_the_same_end(tmp_path, monkeypatch):
+    (tmp_path / "my_task.py").write_text(TASK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    command = [str(Path(sys.executable).with_name("pushcen")), "simulate", "--task", "my_task:lines", "--runs", "runs"]
+    command += ["--clients", "4", "--horizon", "20", "--workers", "1", "--set", "executor.ahead=2"]
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     process = subprocess.Popen([*command, "--name", "cut"], stderr=subprocess.PIPE, text=True, env=env)
-    metrics = tmp_path / "cut" / "metrics.jsonl"
+    metrics = tmp_path / "runs" / "cut" / "metrics.jsonl"
     while process.poll() is None and not (metrics.is_file() and metrics.stat().st_size):
-        time.sleep(0.05)
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=120)[1]
     assert process.returncode == 130, said
-    assert f"go on with: pushcen simulate --resume {tmp_path}/cut" in said
-    assert not Run.open(tmp_path / "cut").finished
-    run("simulate", "--resume", tmp_path / "cut")
-    subprocess.run([*command, "--name", "whole"], check=True, env=env, capture_output=True)
-    cut, whole = (json.loads((tmp_path / name / "summary.json").read_text()) for name in ("cut", "whole"))
+    assert "go on with: pushcen simulate --resume runs/cut" in said
+    assert not Run.open("runs/cut").finished
+    run("simulate", "--resume", "runs/cut")
+    run(*command[1:], "--name", "whole")
+    cut, whole = (json.loads(Path("runs", name, "summary.json").read_text()) for name in ("cut", "whole"))
     assert cut | {"times": 0} == whole | {"times": 0}
-    assert metrics.read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
+    assert metrics.read_bytes() == Path("runs/whole/metrics.jsonl").read_bytes()
 
 
 def test_a_comparison_runs_every_method_once_in_the_same_world(tmp_path):
@@ -221,16 +225,6 @@ def test_a_report_is_figures_tables_and_one_page(runs, tmp_path):
     assert "must be one of png, svg, pdf" in run("report", runs / "first", "--formats", "gif", code=2).stderr
     assert "epsilon_c" in run("report", runs / "first", "--theory").stdout
     assert run("report", runs / "first", "--table", "markdown").stdout.startswith("| method |")
-
-
-TASK = """
-import torch
-from pushcen.learning import Task
-def lines(client, clients):
-    inputs = torch.randn(40, 3, generator=torch.Generator().manual_seed(client))
-    targets = (inputs.sum(1) > 0).long()
-    return Task(torch.nn.Linear(3, 2), (inputs[:32], targets[:32]), (inputs[32:], targets[32:]))
-"""
 
 
 def test_a_task_of_ones_own_works_by_name_and_from_python(tmp_path, monkeypatch):

@@ -1,6 +1,5 @@
 """Start a run in a folder, or go on with it; the folder's config decides which of the two it is."""
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -46,8 +45,7 @@ def launch(
         write_toml(values, folder / CONFIG)
     simulate_world(config, function, folder, told, resume=resume, global_test=_global_test(config, function))
     done = Run.open(folder)
-    with contextlib.suppress(OSError):
-        draw(done)
+    draw(done)
     return done
 
 
