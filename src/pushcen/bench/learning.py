@@ -1,0 +1,76 @@
+"""What a PushCen compute event costs beside plain training of the same batches, on one thread."""
+
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import nn
+
+from pushcen.bench.timing import best_seconds
+from pushcen.bench.weights import trained_lenet, trained_resnet18
+from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Update, Work
+
+BATCHES = {"lenet": 12, "resnet18": 25}
+TURNS = {"lenet": 20, "resnet18": 3}
+_MESSAGES = 10
+
+
+@dataclass(frozen=True)
+class LearningFigures:
+    """What `pushcen bench learning --json` prints."""
+
+    overhead_vs_plain: dict[str, float]
+    """Time of a compute event (10 messages merged, anchor, mask, two clusterings, encoding) over plain training."""
+    parts_vs_plain: dict[str, dict[str, float]]
+    """Time of each of its parts alone, over the same."""
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the figures by name."""
+        return asdict(self)
+
+
+def measure() -> LearningFigures:
+    """Measure LeNet at 12 batches of 32, ResNet-18 at 25. Takes two minutes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        found = {
+            "lenet": _compare(trained_lenet(20), "lenet"),
+            "resnet18": _compare(trained_resnet18(5), "resnet18"),
+        }
+    finally:
+        torch.set_num_threads(threads)
+    return LearningFigures(*({name: pair[i] for name, pair in found.items()} for i in (0, 1)))  # type: ignore[arg-type]
+
+
+def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(32 * BATCHES[name], 3, 32, 32, generator=generator)
+    targets = torch.randint(10, (len(inputs),), generator=generator)
+
+    def learner(update: Update) -> Learner:
+        return Learner(Task(deepcopy(model), (inputs, targets)), update, Training(lr=1e-5))
+
+    ours, plain = learner(CentroidUpdate()), learner(Update())
+    work = Work(1, [Model(1, 0, ours.encode())] * _MESSAGES)
+    event, training = best_seconds(
+        lambda: ours.step(work), lambda: plain.step(Work(1, []), encode=False), turns=TURNS[name]
+    )
+    update = ours.update
+    update.start(ours.model)
+    for parameter in ours.model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+
+    def hooks() -> None:
+        update.before_step()
+        update.after_step()
+
+    merge, start, step, encode = best_seconds(
+        lambda: ours._merge(work),
+        lambda: update.start(ours.model),
+        hooks,
+        ours.encode,
+        turns=TURNS[name],
+    )
+    parts = {"merge": merge, "first clustering": start, "every step": step * plain.steps, "encode": encode}
+    return event / training, {part: seconds / training for part, seconds in parts.items()}
