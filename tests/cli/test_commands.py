@@ -206,15 +206,15 @@ def test_the_reference_model_of_clients_alone_is_their_mean(tmp_path):
     each = []
     for client in range(4):
         run("export", tmp_path / "a", "--client", client)
-        each.append(load_file(tmp_path / "a" / f"client-{client}.safetensors"))
+        each.append(load_file(tmp_path / "a" / f"model-{client}.safetensors"))
     mean = {name: torch.stack([one[name].double() for one in each]).mean(0) for name in each[0]}
-    for name, tensor in load_file(tmp_path / "a" / "reference.safetensors").items():
+    for name, tensor in load_file(tmp_path / "a" / "model-reference.safetensors").items():
         torch.testing.assert_close(tensor.double(), mean[name], atol=1e-6, rtol=1e-5)
 
 
 def test_export_says_which_model_it_needs(runs):
     assert "either --client N or --reference" in run("export", runs / "first", code=2).stderr
-    assert "client = 9: must be between 0 and 3" in run("export", runs / "first", "--client", "9", code=2).stderr
+    assert "client 9: must be from 0 to 3" in run("export", runs / "first", "--client", "9", code=2).stderr
 
 
 def test_a_report_is_figures_tables_and_one_page(runs, tmp_path):

@@ -60,12 +60,17 @@ def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
     update.start(ours.model)
     for parameter in ours.model.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    merge, start, hooks, encode = best_seconds(
+
+    def hooks() -> None:
+        update.before_step()
+        update.after_step()
+
+    merge, start, step, encode = best_seconds(
         lambda: ours._merge(work),
         lambda: update.start(ours.model),
-        lambda: (update.before_step(), update.after_step()),
+        hooks,
         ours.encode,
         turns=TURNS[name],
     )
-    parts = {"merge": merge, "first clustering": start, "every step": hooks * plain.steps, "encode": encode}
+    parts = {"merge": merge, "first clustering": start, "every step": step * plain.steps, "encode": encode}
     return event / training, {part: seconds / training for part, seconds in parts.items()}

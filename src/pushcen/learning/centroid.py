@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,21 +12,10 @@ from pushcen.codec.clustering import Profile
 from pushcen.codec.payload import Codec
 from pushcen.errors import OptionError
 from pushcen.learning.dictionary import TableSum, with_zero
-from pushcen.learning.pull import mask, pull
+from pushcen.learning.pull import Pull
 from pushcen.learning.training import Training
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import State
-
-
-class _Layer(NamedTuple):
-    """One clustered layer during training."""
-
-    weights: torch.Tensor
-    parameter: torch.Tensor
-    indices: torch.Tensor
-    anchor: torch.Tensor
-    zero: int
-    strength: float
 
 
 class CentroidUpdate(Update):
@@ -55,7 +43,7 @@ class CentroidUpdate(Update):
         self._masked = masked
         self.dictionary: dict[str, torch.Tensor] = {}
         self._open, self._taken = TableSum(), TableSum()
-        self._layers: list[_Layer] = []
+        self._layers: list[Pull] = []
         self._kept = 1.0
 
     def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
@@ -105,28 +93,26 @@ class CentroidUpdate(Update):
                 continue
             weights, table = tensor.detach(), self.dictionary.get(entry.name)
             found = cluster(weights, self._clusters, start=table, profile=self._profile, rng=self._rng)
-            anchor = (found.centroids if table is None else table).cpu().clone()
-            strength = 2 * self._layer_strength(entry.size)
-            layer = _Layer(weights, tensor, found.indices, anchor, found.zero_index, strength)
+            values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
             if self._masked:
-                anchor[found.zero_index] = 0.0  # a pruned weight is anchored at zero
+                values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
                 kept += int(torch.count_nonzero(found.indices != found.zero_index))
                 total += entry.size
-            self._layers.append(layer)
+            strength = 2 * self._layer_strength(entry.size)
+            self._layers.append(Pull(tensor, found.indices, values, found.zero_index, strength))
         self._kept = kept / total if total else 1.0
         self.after_step()
 
     def before_step(self) -> None:
         """Add the regulariser's gradient."""
         for layer in self._layers:
-            if layer.strength and layer.parameter.grad is not None:
-                pull(layer.weights, layer.parameter.grad, layer.indices, layer.anchor, layer.strength)
+            layer.add_gradient()
 
     def after_step(self) -> None:
         """Hold pruned weights at zero, whatever the optimiser's momentum says."""
         if self._masked:
             for layer in self._layers:
-                mask(layer.weights, layer.indices, layer.zero)
+                layer.mask()
 
     def end(self) -> None:
         """Let go of indices and anchors."""

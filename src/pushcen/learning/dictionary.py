@@ -27,8 +27,8 @@ class TableSum:
         if not tables or not weight:
             return
         for name, table in tables.items():
-            scaled = float(weight) * table.double().numpy()
-            self._sums[name] = self._sums[name] + scaled if name in self._sums else scaled
+            total = self._sums.setdefault(name, np.zeros(table.numel()))
+            total += float(weight) * table.numpy()
         self.weight += weight
 
     def mean(self) -> dict[str, torch.Tensor]:

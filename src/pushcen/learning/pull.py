@@ -1,7 +1,6 @@
 """The two passes that centroid regularisation takes at every step: the pull to the anchor, and the mask.
 
-The regulariser's gradient is known, so it needs no autograd; the anchor is looked up from a layer's table by one byte a
-weight, so it is never stored. Both passes run at the speed of memory.
+The regulariser's gradient is known, so it needs no autograd, and each pass runs at the speed of memory.
 """
 
 import numpy as np
@@ -11,9 +10,9 @@ from pushcen.codec.jit import kernel
 
 
 @kernel
-def _pull(weights, gradient, indices, table, strength):  # type: ignore[no-untyped-def]
+def _pull(weights, gradient, anchor, strength):  # type: ignore[no-untyped-def]
     for i in range(weights.size):
-        gradient[i] += strength * (weights[i] - table[indices[i]])
+        gradient[i] += strength * (weights[i] - anchor[i])
 
 
 @kernel
@@ -22,36 +21,61 @@ def _mask(weights, indices, zero):  # type: ignore[no-untyped-def]
         weights[i] = np.float32(0) if indices[i] == zero else weights[i]
 
 
-def pull(
-    weights: torch.Tensor, gradient: torch.Tensor, indices: torch.Tensor, table: torch.Tensor, strength: float
-) -> None:
-    """Add the gradient of `strength / 2 * (w - table[index])**2` to `gradient`.
+@kernel
+def _decode(indices, table, out):  # type: ignore[no-untyped-def]
+    for i in range(out.size):
+        out[i] = table[indices[i]]
 
-    >>> gradient = torch.zeros(2)
-    >>> pull(torch.tensor([1.0, 5.0]), gradient, torch.tensor([0, 1], dtype=torch.uint8), torch.tensor([0.5, 9.0]), 2.0)
-    >>> gradient
-    tensor([ 1., -8.])
+
+class Pull:
+    """One layer in training: its weights, where they are pulled to, and which are held at zero.
+
+    `strength` is twice lambda: what is added to the gradient is `strength * (weights - anchor)`.
+
+    >>> weights, indices = torch.tensor([1.0, 5.0], requires_grad=True), torch.tensor([0, 1], dtype=torch.uint8)
+    >>> weights.grad = torch.ones(2)
+    >>> layer = Pull(weights, indices, table=torch.tensor([0.0, 9.0]), zero=0, strength=2.0)
+    >>> layer.add_gradient()
+    >>> layer.mask()
+    >>> weights.grad, weights.data
+    (tensor([ 3., -7.]), tensor([0., 5.]))
     """
-    if _plain(weights) and _plain(gradient):
-        full = np.zeros(256, np.float32)
-        full[: table.numel()] = table.numpy()
-        _pull(weights.view(-1).numpy(), gradient.view(-1).numpy(), indices.view(-1).numpy(), full, np.float32(strength))
-    else:
-        gradient.add_(weights - table.to(weights.device)[indices.int()], alpha=strength)
 
+    def __init__(
+        self, parameter: torch.Tensor, indices: torch.Tensor, table: torch.Tensor, zero: int, strength: float
+    ) -> None:
+        self._parameter, self._weights = parameter, parameter.detach()
+        self._indices, self._zero, self._strength = indices.view_as(self._weights), zero, strength
+        self._fast = _plain(self._weights)
+        if self._fast:  # what the compiled passes take, made once
+            self._weight_row, self._index_row = self._weights.view(-1).numpy(), indices.reshape(-1).numpy()
+        if strength:
+            self._anchor = self._decoded(table)
 
-def mask(weights: torch.Tensor, indices: torch.Tensor, zero: int) -> None:
-    """Set the weights of index `zero` to zero.
+    def add_gradient(self) -> None:
+        """Add the regulariser's gradient to the parameter's."""
+        gradient = self._parameter.grad
+        if gradient is None or not self._strength:
+            return
+        if self._fast and _plain(gradient):
+            _pull(self._weight_row, gradient.view(-1).numpy(), self._anchor_row, np.float32(self._strength))
+        else:
+            gradient.add_((self._weights - self._anchor).to(gradient.dtype), alpha=self._strength)
 
-    >>> weights = torch.tensor([1.0, 5.0])
-    >>> mask(weights, torch.tensor([0, 1], dtype=torch.uint8), zero=0)
-    >>> weights
-    tensor([0., 5.])
-    """
-    if _plain(weights):
-        _mask(weights.view(-1).numpy(), indices.view(-1).numpy(), np.uint8(zero))
-    else:
-        weights.masked_fill_(indices == zero, 0.0)
+    def mask(self) -> None:
+        """Set the weights of index `zero` to zero."""
+        if self._fast:
+            _mask(self._weight_row, self._index_row, np.uint8(self._zero))
+        else:
+            self._weights.masked_fill_(self._indices == self._zero, 0.0)
+
+    def _decoded(self, table: torch.Tensor) -> torch.Tensor:
+        if not self._fast:
+            return table.to(self._weights.dtype)[self._indices.int()]
+        anchor = torch.empty_like(self._weights)
+        self._anchor_row = anchor.view(-1).numpy()
+        _decode(self._index_row, np.resize(table.numpy(), 256), self._anchor_row)  # 256: no index can pass the end
+        return anchor
 
 
 def _plain(tensor: torch.Tensor) -> bool:
