@@ -34,4 +34,4 @@ class LearningError(PushcenError, ValueError):
 
 
 class RunError(PushcenError, ValueError):
-    """A run's folder cannot be used as asked: it is taken, is another run's, or is damaged."""
+    """A run folder that is not there, not one, damaged, or another run's."""

@@ -2,7 +2,6 @@
 
 from pushcen.simulation.observer import Observer, Quiet
 from pushcen.simulation.run import Summary, describe, simulate_world
-from pushcen.simulation.trained import load_client, load_reference
 from pushcen.simulation.world import (
     METERS,
     Checkpoint,
@@ -31,7 +30,5 @@ __all__ = [
     "Summary",
     "World",
     "describe",
-    "load_client",
-    "load_reference",
     "simulate_world",
 ]

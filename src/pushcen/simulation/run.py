@@ -13,7 +13,7 @@ from typing import Any
 
 from pushcen.errors import OptionError, PushcenError, RunError
 from pushcen.learning import Samples, TaskFunction
-from pushcen.simulation import checkpoint, trained
+from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Facts, Host, Make, MakeLearner, Runs, start
 from pushcen.simulation.folder import Folder
@@ -111,8 +111,6 @@ class _Run:
             with self._catching_interrupts(), _seldom_collecting_garbage():
                 self._loop()
                 engine.collector.collect()
-                if engine.over:
-                    trained.write_reference(engine, files)
                 checkpoint.save(engine, files, self._plain)
         except PushcenError as error:
             files.write_status("failed", error=str(error), time=engine.now)
