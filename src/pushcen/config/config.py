@@ -1,5 +1,6 @@
 """The config of a simulation: the world, and what its clients learn."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Any
 from pushcen.config.build import Builder, Registry, flat
 from pushcen.errors import ConfigError, PushcenError
 from pushcen.learning import TaskFunction, Training, load_task
-from pushcen.methods import Method, PushCen, method_named, methods
+from pushcen.methods import Method, PushCen, method_named
 from pushcen.simulation import World
 from pushcen.tasks import DataSource, ImageTask
 
@@ -163,9 +164,11 @@ def plain_method(method: Method) -> dict[str, Any]:
     return BUILDER.plain(method)
 
 
-def _name(kind: type) -> str:
-    name = str(getattr(kind, "name", ""))
-    return name if methods().get(name) is kind else f"{kind.__module__}:{kind.__qualname__}"
+def _name(kind: type[Method]) -> str:
+    with contextlib.suppress(PushcenError):
+        if method_named(kind.name) is kind:
+            return kind.name
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 BUILDER = Builder({Method: Registry(method_named, _name)})
