@@ -5,8 +5,8 @@ READY := .venv/.ready
 
 .PHONY: demo test test-slow check format bench figures clean
 
-demo: $(READY)  ## what the codec makes of two models
-	$(BIN)/pushcen codec demo
+demo: $(READY)  ## five methods in the same world: a table and a figure
+	$(BIN)/pushcen compare
 
 test: $(READY)  ## every test but the slow ones
 	$(BIN)/pytest -m "not slow" -n 2
@@ -26,6 +26,7 @@ format: $(READY)  ## what `check` can mend by itself
 bench: $(READY)  ## measure, side by side, on this machine
 	$(BIN)/pushcen bench codec
 	$(BIN)/pushcen bench protocol
+	$(BIN)/pushcen bench simulator
 
 figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_codec.py
