@@ -25,5 +25,13 @@ class DataError(PushcenError, ValueError):
     """A data set that is not known, not there, not well-formed, or cannot be divided as asked."""
 
 
+class ConfigError(PushcenError, ValueError):
+    """A config with a key that is not known or a value that cannot be; its lines name each of them."""
+
+
+class RunError(PushcenError, ValueError):
+    """A run folder that is not there, not one, damaged, or another run's."""
+
+
 class LearningError(PushcenError, ValueError):
     """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""

@@ -1,0 +1,187 @@
+"""The figures of a report, each from groups of runs. One that has nothing to show is None."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pushcen.analysis.groups import Group
+from pushcen.analysis.style import Style, drawing, styles
+from pushcen.analysis.units import size
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_TIME = "pseudo-time"
+
+
+def accuracy(groups: Sequence[Group]) -> "Figure | None":
+    """Draw accuracy over pseudo-time, the mean over clients; with a band over seeds, or over clients for one run."""
+    bands = [group.band("accuracy") for group in groups]
+    if not any(band.times for band in bands):
+        return None
+    with drawing():
+        figure, axes = _figure()
+        for group, band, style in zip(groups, bands, _styles(groups), strict=True):
+            _line(axes, band.times, _percent(band.mean), style, group.label)
+            if len(group.runs) > 1:
+                axes.fill_between(
+                    band.times, _percent(band.low), _percent(band.high), color=style.colour, alpha=0.18, linewidth=0
+                )
+        alone = groups[0] if len(groups) == 1 and len(groups[0].runs) == 1 else None
+        if alone and (spread := alone.band("accuracy_sd")).times == bands[0].times:
+            low = [mean - sd for mean, sd in zip(bands[0].mean, spread.mean, strict=True)]
+            high = [mean + sd for mean, sd in zip(bands[0].mean, spread.mean, strict=True)]
+            axes.fill_between(
+                spread.times, _percent(low), _percent(high), color="#0072B2", alpha=0.15, linewidth=0,
+                label="± SD over clients",
+            )  # fmt: skip
+        if any(len(group.runs) > 1 for group in groups):
+            seeds = " to ".join(map(str, sorted({len(group.runs) for group in groups})))
+            axes.set_title(f"mean and ± SD over {seeds} seeds", fontsize=9, loc="right", color="#555555")
+        axes.set(xlabel=_TIME, ylabel="accuracy, mean over clients (%)")
+        _legend(figure, axes)
+        return figure
+
+
+def delayed(groups: Sequence[Group]) -> "Figure | None":
+    """Draw the clients that join late: the mean of those that are there, and, for one group, every single one."""
+    bands = [group.band("delayed_accuracy") for group in groups]
+    if not any(band.times for band in bands):
+        return None
+    with drawing():
+        figure, axes = _figure()
+        for group, band, style in zip(groups, bands, _styles(groups), strict=True):
+            if len(groups) == 1:
+                _single_curves(axes, group, style)
+            _line(
+                axes,
+                band.times,
+                _percent(band.mean),
+                style,
+                f"{group.label}, mean" if len(groups) == 1 else group.label,
+            )
+        joins = sorted(set(groups[0].runs[0].joins().values()))
+        if joins:
+            axes.plot(
+                joins, [0] * len(joins), "|", color="#333333", markersize=14, markeredgewidth=1.6, clip_on=False,
+                transform=axes.get_xaxis_transform(), label="a client joins",
+            )  # fmt: skip
+        axes.set(xlabel=_TIME, ylabel="accuracy, mean over the delayed (%)")
+        _legend(figure, axes)
+        return figure
+
+
+def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
+    """Draw accuracy against the bytes that all clients together have sent."""
+    with drawing():
+        figure, axes = _figure()
+        drawn = False
+        for group, style in zip(groups, _styles(groups), strict=True):
+            reached, sent = group.band("accuracy"), group.band("bytes_sent")
+            at = dict(zip(sent.times, sent.mean, strict=True))
+            points = [(at[t], a) for t, a in zip(reached.times, reached.mean, strict=True) if at.get(t, 0) > 0]
+            if points:
+                _line(axes, [b / 1e6 for b, _ in points], _percent([a for _, a in points]), style, group.label)
+                drawn = True
+            elif reached.mean:
+                axes.axhline(
+                    100 * reached.mean[-1], color=style.colour, linestyle=style.line, linewidth=1.2,
+                    label=f"{group.label} (sends nothing)",
+                )  # fmt: skip
+        axes.set(xlabel="sent by all clients together (MB)", ylabel="accuracy, mean over clients (%)")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else "")
+        _legend(figure, axes)
+        return figure if drawn else None
+
+
+def mass(groups: Sequence[Group]) -> "Figure | None":
+    """Draw the mass that is left and the consensus error, over pseudo-time."""
+    names = (("mass", "mass that is left (share)"), ("consensus_error", "consensus error"))
+    panels = [(name, text) for name, text in names if any(group.band(name).times for group in groups)]
+    if not panels:
+        return None
+    with drawing():
+        figure, grid = _figure(len(panels), 1.2 + 2.4 * len(panels))
+        for axes, (name, text) in zip(grid if len(panels) > 1 else [grid], panels, strict=True):
+            for group, style in zip(groups, _styles(groups), strict=True):
+                band = group.band(name)
+                if band.times:
+                    _line(axes, band.times, band.mean, style, group.label)
+            axes.set(ylabel=text)
+            axes.set_ylim(bottom=0)
+        axes.set_xlabel(_TIME)
+        _legend(figure, axes)
+        return figure
+
+
+def bytes_per_push(groups: Sequence[Group]) -> "Figure | None":
+    """Draw the bytes of one push, to all its receivers together, as bars."""
+    bars = [(group, value) for group in groups if (value := group.mean("bytes_per_push"))]
+    if not bars:
+        return None
+    with drawing():
+        figure, axes = _figure(height=1.4 + 0.42 * len(bars))
+        looks = dict(zip([group.label for group in groups], _styles(groups), strict=True))
+        for at, (group, value) in enumerate(bars):
+            style = looks[group.label]
+            axes.barh(at, value / 1e6, color=style.colour, alpha=0.85, hatch=style.hatch, edgecolor="white", height=0.7)
+            axes.annotate(
+                size(value), (value / 1e6, at), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
+            )
+        axes.set_yticks(range(len(bars)), [group.label for group, _ in bars])
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.margins(x=0.15)
+        axes.set_xlabel("one push, to all its receivers (MB)")
+        return figure
+
+
+FIGURES: dict[str, tuple[str, Callable[[Sequence[Group]], "Figure | None"]]] = {
+    "accuracy": ("Accuracy over pseudo-time", accuracy),
+    "delayed": ("Clients that join late", delayed),
+    "accuracy_bytes": ("Accuracy against what is sent", accuracy_bytes),
+    "bytes_per_push": ("Bytes of a push", bytes_per_push),
+    "mass": ("Mass and consensus", mass),
+}
+"""What a report has, in its order: file name, title, and what draws it."""
+
+
+def _figure(panels: int = 1, height: float = 4.0) -> tuple["Figure", Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.6, height), layout="constrained")
+    return figure, figure.subplots(panels, 1, sharex=True)
+
+
+def _styles(groups: Sequence[Group]) -> list[Style]:
+    return styles([group.method for group in groups])
+
+
+def _line(axes: Any, x: Sequence[float], y: Sequence[float], style: Style, label: str) -> None:
+    axes.plot(
+        x, y, color=style.colour, linestyle=style.line, marker=style.marker, markevery=max(1, len(x) // 10), label=label
+    )
+
+
+def _single_curves(axes: Any, group: Group, style: Style) -> None:
+    label = "single clients"
+    for run in group.runs:
+        for client in run.joins():
+            times, values = run.client_series(client)
+            axes.plot(times, _percent(values), color=style.colour, alpha=0.35, linewidth=0.8, label=label)
+            label = "_"
+
+
+def _percent(values: Sequence[float]) -> list[float]:
+    return [100 * value for value in values]
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """Put the legend inside if it is short, and else below, where it hides no curve."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(labels) > 2:
+        columns = 3 if max(map(len, labels)) < 26 else 2 if max(map(len, labels)) < 42 else 1
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, handlelength=3.6)
+    elif labels:
+        axes.legend(fontsize=9, handlelength=3.6)

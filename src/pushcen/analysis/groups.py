@@ -1,0 +1,92 @@
+"""Runs that belong together: the same in everything but the seed. Their curves become one, with a band."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pushcen.config.build import flat
+from pushcen.runs import Run
+
+_BESIDE = ("seed", "executor", "checkpoint")  # what does not set runs apart
+
+
+@dataclass(frozen=True)
+class Band:
+    """A figure over time: its mean over the runs of a group, and the standard deviation over them (0 for one run)."""
+
+    times: list[float]
+    mean: list[float]
+    sd: list[float]
+
+    @property
+    def low(self) -> list[float]:
+        """The lower edge."""
+        return [mean - sd for mean, sd in zip(self.mean, self.sd, strict=True)]
+
+    @property
+    def high(self) -> list[float]:
+        """The upper edge."""
+        return [mean + sd for mean, sd in zip(self.mean, self.sd, strict=True)]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seeds only, and what to call them."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+    @property
+    def method(self) -> str:
+        """The name of their method."""
+        return self.runs[0].method
+
+    def band(self, name: str) -> Band:
+        """Put a figure's curves together, at the times that all runs have."""
+        curves = [dict(zip(*run.series(name), strict=True)) for run in self.runs]
+        times = sorted(set.intersection(*(set(curve) for curve in curves)))
+        values = [[curve[time] for curve in curves] for time in times]
+        return Band(times, [statistics.fmean(v) for v in values], [sd(v) for v in values])
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a figure of every run that has it."""
+        return [value for run in self.runs if (value := run.number(name)) is not None]
+
+    def mean(self, name: str) -> float | None:
+        """Return a figure's mean over the runs, if one of them has it."""
+        values = self.numbers(name)
+        return statistics.fmean(values) if values else None
+
+
+def sd(values: Sequence[float]) -> float:
+    """Return the standard deviation over a sample; of a single value it is 0.
+
+    >>> sd([1.0, 3.0]), sd([5.0])
+    (1.4142135623730951, 0.0)
+    """
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def group(runs: Sequence[Run]) -> list[Group]:
+    """Put runs together that differ in their seeds only, in the order given, and label them by what sets them apart."""
+    found: dict[str, list[Run]] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    for run in runs:
+        own = flat({name: value for name, value in run.config.items() if name not in _BESIDE})
+        key = repr(sorted(own.items(), key=lambda item: item[0]))
+        found.setdefault(key, []).append(run)
+        settings[key] = own
+    labels = _labels(list(settings.values()), [members[0] for members in found.values()])
+    return [Group(label, tuple(members)) for label, members in zip(labels, found.values(), strict=True)]
+
+
+def _labels(settings: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[str]:
+    """Return the method's name, and, where several have it, the settings that these do not share."""
+    labels = []
+    for own, run in zip(settings, runs, strict=True):
+        rivals = [other for other, it in zip(settings, runs, strict=True) if it.method == run.method]
+        keys = sorted({key for other in rivals for key in other.keys() | own.keys() if other.get(key) != own.get(key)})
+        parts = [f"{key.removeprefix('method.')}={own[key]}" for key in keys if key in own]
+        labels.append(", ".join([run.method, *parts]) if parts else run.method)
+    return labels

@@ -1,0 +1,101 @@
+"""One HTML page with everything inside: tables, figures, configs. It needs no network and no other file."""
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pushcen
+from pushcen.analysis.figures import FIGURES
+from pushcen.analysis.groups import Group
+from pushcen.analysis.style import drawing
+from pushcen.analysis.table import Column, Table
+from pushcen.analysis.tables import comparison
+from pushcen.analysis.units import percent
+from pushcen.config.build import flat
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CSS = """
+:root { color-scheme: light; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c1c1c; max-width: 72rem; margin: 2.5rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+.about, .note { color: #555; } .note { font-size: .85rem; margin: .4rem 0 0; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin-top: .6rem; }
+th, td { padding: .25rem .6rem; text-align: left; white-space: nowrap; border-bottom: 1px solid #e4e4e4; }
+th { border-bottom: 2px solid #888; font-weight: 600; } .number { text-align: right; }
+figure { margin: 0; } img { max-width: 100%; height: auto; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(25rem, 1fr)); gap: 1.5rem; }
+.figures h2 { margin: 0 0 .4rem; } summary { cursor: pointer; margin-top: .6rem; }
+@media print { body { margin: 0; max-width: none; } .figures figure { break-inside: avoid; } }
+"""
+
+
+def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> str:
+    """Return the page of a run or a comparison."""
+    shown = html.escape(title)
+    figures = "\n".join(
+        f"<figure id={name}><h2>{html.escape(heading)}</h2>{_image(figure, heading)}</figure>"
+        for name, (heading, draw) in FIGURES.items()
+        if (figure := draw(groups)) is not None
+    )
+    tables = [comparison(groups), *extra]
+    if len(groups) == 1 and (late := _late(groups[0])).rows:
+        tables.append(late)
+    sections = "\n".join(
+        f"<section>{f'<h2>{html.escape(t.title)}</h2>' if t.title else ''}{t.to('html')}</section>" for t in tables
+    )
+    configs = "\n".join(_config(group) for group in groups)
+    return f"""<!DOCTYPE html>
+<html lang=en><head><meta charset=utf-8><meta name=viewport content="width=device-width, initial-scale=1">
+<title>{shown}</title><style>{_CSS}</style></head>
+<body><h1>{shown}</h1>
+<p class=about>{html.escape(_about(groups))}</p>
+{sections}
+<h2>Figures</h2>
+<div class=figures>
+{figures}
+</div>
+<h2>Configs</h2>
+{configs}
+<p class=note>Made by pushcen {pushcen.__version__}.</p>
+</body></html>
+"""
+
+
+def _about(groups: Sequence[Group]) -> str:
+    run = groups[0].runs[0]
+    known = flat(run.config)
+    what = known.get("task.function") or known.get("data.source", "data")
+    alpha = f", Dirichlet {known['data.alpha']}" if "data.alpha" in known else ""
+    runs = sum(len(group.runs) for group in groups)
+    return (
+        f"{what}{alpha}; {known.get('clients', '?')} clients; pseudo-time {known.get('horizon', '?')}; "
+        f"{runs} run{'s' if runs > 1 else ''}"
+    )
+
+
+def _image(figure: "Figure", text: str) -> str:
+    data = io.BytesIO()
+    with drawing():
+        figure.savefig(data, format="svg", metadata={"Date": None})
+    inline = base64.b64encode(data.getvalue()).decode()
+    return f'<img alt="{html.escape(text)}" src="data:image/svg+xml;base64,{inline}">'
+
+
+def _late(group: Group) -> Table:
+    run = group.runs[0]
+    rows = []
+    for client, joined in run.joins().items():
+        values = run.client_series(client)[1]
+        rows.append([client, joined, max(values, default=None), values[-1] if values else None])
+    columns = [Column("client"), Column("joined at", "{:.1f}".format), Column("best %", percent)]
+    return Table("Clients that joined late", [*columns, Column("at the end %", percent)], rows)
+
+
+def _config(group: Group) -> str:
+    lines = "\n".join(f"{key} = {value!r}" for key, value in sorted(flat(group.runs[0].config).items()))
+    return f"<details><summary>{html.escape(group.label)}</summary><pre>{html.escape(lines)}</pre></details>"

@@ -1,0 +1,62 @@
+"""Numbers as people read them. MB are 10^6 bytes, as in the paper."""
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Show a share of one in percent, without the sign.
+
+    >>> percent(0.66224), percent(None)
+    ('66.2', '-')
+    """
+    return "-" if share is None else f"{100 * share:.{digits}f}"
+
+
+def size(count: float | None) -> str:
+    """Show bytes.
+
+    >>> size(1_621_000), size(12), size(None)
+    ('1.62 MB', '12 B', '-')
+    """
+    return "-" if count is None else _scaled(count, "B", ("", "k", "M", "G", "T", "P"))
+
+
+def flops(count: float | None) -> str:
+    """Show floating-point operations.
+
+    >>> flops(4.15e9)
+    '4.15 G'
+    """
+    return "-" if count is None else _scaled(count, "", ("", "k", "M", "G", "T", "P", "E"))
+
+
+def number(count: float | None) -> str:
+    """Show a plain number.
+
+    >>> number(12345), number(0.000123456), number(None)
+    ('12,345', '0.000123', '-')
+    """
+    if count is None:
+        return "-"
+    return f"{count:,.0f}" if count == int(count) else f"{count:.3g}"
+
+
+def duration(seconds: float | None) -> str:
+    """Show a time span of the real clock.
+
+    >>> duration(3.14159), duration(125), duration(7384), duration(None)
+    ('3.1 s', '2 min 5 s', '2 h 3 min', '-')
+    """
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _scaled(value: float, unit: str, prefixes: tuple[str, ...]) -> str:
+    at = 0
+    while abs(value) >= 999.5 and at < len(prefixes) - 1:
+        value, at = value / 1000, at + 1
+    prefix = prefixes[at]
+    text = f"{value:.3g}" if value != int(value) or prefix else f"{value:.0f}"
+    return f"{text} {prefix}{unit}".rstrip()

@@ -1,0 +1,199 @@
+"""Between plain values, as TOML and flags have them, and the frozen dataclasses that the other packages define.
+
+A section is a dataclass, its fields are the options: each is defined once, where it is used. Types are checked by
+pydantic, strictly; ranges by the dataclass itself. What is wrong is told all at once, each line with key and value.
+"""
+
+import dataclasses
+import difflib
+import functools
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import pydantic
+
+from pushcen.config.describe import describe
+from pushcen.errors import ConfigError, PushcenError
+
+T = TypeVar("T")
+
+
+class Text(str):
+    """A value as it was typed in a flag: its option's type decides whether `16` is a number or a text."""
+
+
+class Registry(NamedTuple):
+    """Classes of a section that is chosen by its `name`."""
+
+    find: Callable[[str], type]
+    """Returns the class, or raises a PushcenError that says which names there are."""
+    name: Callable[[type], str]
+    """Returns the name by which `find` finds the class."""
+
+
+class Builder:
+    """Builds dataclasses from plain values; `chosen` says which sections are picked by name, and by whom.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Network:
+    ...     loss: float = 0.0
+    ...     latency: float = 0.0
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Config:
+    ...     clients: int = 20
+    ...     network: Network = Network()
+    >>> Builder().build(Config, {"network": {"loss": Text("0.1")}})
+    Config(clients=20, network=Network(loss=0.1, latency=0.0))
+    >>> Builder().build(Config, {"clients": "many", "network": {"los": 0.1}})
+    Traceback (most recent call last):
+    pushcen.errors.ConfigError: clients = 'many': must be a whole number
+    network.los = 0.1: no such key. Did you mean network.loss? network has loss, latency
+    """
+
+    def __init__(self, chosen: Mapping[type, Registry] | None = None) -> None:
+        self._chosen = dict(chosen or {})
+
+    def build(self, kind: type[T], values: Mapping[str, Any]) -> T:
+        """Return a `kind` with these values and the defaults of the rest, or raise a ConfigError that lists it all."""
+        problems: list[str] = []
+        built = self._section(kind, values, "", problems, list(self.keys(kind, values)))
+        if problems:
+            raise ConfigError("\n".join(problems))
+        assert isinstance(built, kind)
+        return built
+
+    def keys(self, kind: type, values: Mapping[str, Any], at: str = "") -> Iterator[str]:
+        """Yield every key that a config of this kind may have, in full: `network.loss`."""
+        for name, hint in hints(kind).items():
+            if (section := self._class(hint, values.get(name))) is None:
+                yield at + name
+                continue
+            if hint in self._chosen:
+                yield f"{at}{name}.name"
+            inner = values.get(name)
+            yield from self.keys(section, inner if isinstance(inner, Mapping) else {}, f"{at}{name}.")
+
+    def plain(self, section: Any) -> dict[str, Any]:
+        """Return a dataclass as plain values, the inverse of `build`; what is None is left out: TOML has no null."""
+        values: dict[str, Any] = {}
+        for kind, registry in self._chosen.items():
+            if isinstance(section, kind):
+                values["name"] = registry.name(type(section))
+        kind: Any = type(section)
+        for name in hints(kind):
+            value = getattr(section, name)
+            if dataclasses.is_dataclass(value):
+                values[name] = self.plain(value)
+            elif value is not None:
+                values[name] = list(value) if isinstance(value, tuple | list) else value
+        return values
+
+    def _class(self, hint: Any, values: Any) -> type | None:
+        """Return the dataclass of a section, or None for a plain option or a name that is not known."""
+        if hint in self._chosen:
+            name = values.get("name") if isinstance(values, Mapping) else None
+            try:
+                return self._chosen[hint].find(name) if isinstance(name, str) else None
+            except PushcenError:
+                return None
+        return hint if isinstance(hint, type) and dataclasses.is_dataclass(hint) else None
+
+    def _section(self, kind: type, values: Any, at: str, problems: list[str], known: list[str]) -> Any:
+        if not isinstance(values, Mapping):
+            problems.append(f"{at.rstrip('.')} = {values!r}: must be a section, with {_listed(hints(kind))}")
+            return None
+        before = len(problems)
+        fields = hints(kind)
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in fields:
+                problems.append(f"{at}{name} = {_shown(value)}: no such key. {_nearest(at, name, fields, known)}")
+            elif fields[name] in self._chosen:
+                found[name] = self._by_name(fields[name], value, f"{at}{name}.", problems, known)
+            elif dataclasses.is_dataclass(fields[name]):
+                found[name] = self._section(fields[name], value, f"{at}{name}.", problems, known)
+            else:
+                found[name] = _option(fields[name], value, at + name, problems)
+        if len(problems) > before:
+            return None
+        try:
+            return kind(**found)
+        except (PushcenError, TypeError) as error:  # a range, told with the option's own name; or one that is missing
+            problems.append(_prefixed(at, error))
+            return None
+
+    def _by_name(self, kind: type, values: Any, at: str, problems: list[str], known: list[str]) -> Any:
+        values = {"name": values} if isinstance(values, str) else values
+        if not isinstance(values, Mapping) or not isinstance(values.get("name"), str):
+            problems.append(f"{at}name: is missing; it says which one")
+            return None
+        try:
+            chosen = self._chosen[kind].find(str(values["name"]))
+        except PushcenError as error:
+            problems.append(_prefixed(at, error))
+            return None
+        return self._section(chosen, {k: v for k, v in values.items() if k != "name"}, at, problems, known)
+
+
+def flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
+    """Return nested values by their full keys.
+
+    >>> flat({"clients": 3, "network": {"loss": 0.1}})
+    {'clients': 3, 'network.loss': 0.1}
+    """
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value, f"{at}{name}.") if isinstance(value, Mapping) else {at + name: value}
+    return found
+
+
+@functools.cache
+def hints(kind: Any) -> dict[str, Any]:
+    """Return the type of each field that can be set."""
+    names = sys.modules[kind.__module__].__dict__  # a subclass knows what its base names for type checkers only
+    found = get_type_hints(kind, localns=names, include_extras=True)
+    return {field.name: found[field.name] for field in dataclasses.fields(kind) if field.init}
+
+
+def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
+    readings = [_typed(value), str(value)] if isinstance(value, Text) else [value]
+    for reading in readings:
+        try:  # as JSON, where a list may be a tuple and nothing else is bent: "1" is no number, 1 is no text
+            return pydantic.TypeAdapter(hint).validate_json(json.dumps(reading), strict=True)
+        except (pydantic.ValidationError, TypeError):
+            continue
+    problems.append(f"{key} = {_shown(value)}: must be {describe(hint)}")
+    return None
+
+
+def _prefixed(at: str, error: Exception) -> str:
+    return str(error) if str(error).startswith(at) else at + str(error)
+
+
+def _typed(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        try:
+            return float(text)  # .5
+        except ValueError:
+            return str(text)
+
+
+def _shown(value: Any) -> str:
+    text = repr(str(value)) if isinstance(value, str) else repr(value)
+    return text if len(text) < 80 else text[:76] + " ..."
+
+
+def _nearest(at: str, name: str, fields: Mapping[str, Any], known: list[str]) -> str:
+    same = [key for key in known if key.rpartition(".")[2] == name]
+    near = same or difflib.get_close_matches(at + name, known, n=1, cutoff=0.6)
+    guess = f"Did you mean {' or '.join(near[:3])}? " if near else ""
+    return f"{guess}{at.rstrip('.') or 'The config'} has {_listed(fields)}"
+
+
+def _listed(names: Mapping[str, Any]) -> str:
+    return ", ".join(names) or "no options"

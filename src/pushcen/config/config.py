@@ -1,0 +1,135 @@
+"""The config of a simulation: the world, and what its clients learn."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pushcen.config.build import Builder, Registry, flat
+from pushcen.errors import ConfigError
+from pushcen.learning import TaskFunction, Training, load_task
+from pushcen.methods import Method, PushCen, method_named, methods
+from pushcen.simulation import World
+from pushcen.tasks import DataSource, ImageTask
+
+_CARRIED_OUT = ("executor", "checkpoint")  # sections about how a run is carried out, which changes no result
+
+
+@dataclass(frozen=True)
+class TaskChoice:
+    """The section `task`: a function of your own, or else a model by name on the images of the section `data`."""
+
+    function: str = ""
+    """`module:function`, which takes client and clients and returns a Task."""
+    model: str = ""
+    """cnn, lenet or resnet18 [as usual for the data]."""
+    weights: str = ""
+    """A file with the weights that the model starts from."""
+
+
+@dataclass(frozen=True)
+class Config(World):
+    """Everything that decides what a run does. It is a `World`, and has the task beside it.
+
+    >>> config = Config.of({"clients": 5, "method": "swift-random", "network": {"loss": 0.1}})
+    >>> config.clients, config.method, config.network.loss
+    (5, SwiftRandom(receivers=10, every=1), 0.1)
+    """
+
+    method: Method = field(default_factory=PushCen)
+    training: Training = field(default_factory=Training)
+    task: TaskChoice = TaskChoice()
+    data: DataSource = field(default_factory=DataSource)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Config":
+        """Build a config from plain, nested values, or say everything that is wrong with them.
+
+        A method that needs a fixed graph gets one, unless `neighbours.kind` says something else.
+        """
+        config = BUILDER.build(cls, values)
+        if config.method.needs_graph and "kind" not in values.get("neighbours", {}):
+            config = dataclasses.replace(config, neighbours=dataclasses.replace(config.neighbours, kind="graph"))
+        if config.task.function:
+            given = flat({name: values.get(name, {}) for name in ("task", "data")})
+            if unread := [key for key in given if key != "task.function"]:
+                raise ConfigError(
+                    f"{unread[0]} = {given[unread[0]]!r}: is not read where task.function = "
+                    f"{config.task.function!r} brings model and data; leave one of them out"
+                )
+        else:
+            config.images()
+        return config
+
+    def plain(self) -> dict[str, Any]:
+        """Return the config as plain values, from which `of` builds the same."""
+        values = BUILDER.plain(self)
+        if self.task.function:
+            values["task"] = {"function": self.task.function}
+            del values["data"]
+        else:
+            values["task"] = {"model": self.images().model} | ({"weights": w} if (w := self.task.weights) else {})
+        plain_first = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
+        return plain_first | values
+
+    def task_function(self) -> TaskFunction:
+        """Return what makes each client's task."""
+        if self.task.function:
+            return load_task(self.task.function)
+        return self.images()
+
+    def images(self) -> ImageTask:
+        """Return the task of the sections `task` and `data`, where there is no function."""
+        return ImageTask(self.data, self.task.model, self.task.weights, self.seed)
+
+    @property
+    def task_name(self) -> str:
+        """A short name of the task."""
+        return self.task.function.rpartition(":")[2] or self.data.source.rstrip("/").rpartition("/")[2]
+
+
+def put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set `network.loss` in nested values. Another method keeps of the options so far those that it has, too.
+
+    >>> values = {"method": {"name": "pushcen", "clusters": 8, "receivers": 4}}
+    >>> put(values, "method.name", "push-sum"); values
+    {'method': {'name': 'push-sum', 'receivers': 4}}
+    """
+    if key == "method" and isinstance(value, str):
+        key = "method.name"
+    *sections, last = key.split(".")
+    if not all([*sections, last]):
+        raise ConfigError(f"{key!r}: must be a key such as network.loss")
+    at = values
+    for name in sections:
+        inner = at.setdefault(name, {})
+        if name == "method" and isinstance(inner, str):
+            inner = at[name] = {"name": inner}
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{key}: {name} is a value, not a section")
+        at = inner
+    if key == "method.name" and isinstance(value, str) and at.get("name", "pushcen") != value:
+        has = {option.name for option in dataclasses.fields(method_named(value))}
+        for name in [name for name in at if name != "name" and name not in has]:
+            del at[name]
+    at[last] = value
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Return the keys in which two plain configs differ, but for how a run is carried out.
+
+    >>> differences({"seed": 1, "network": {"loss": 0.0}}, {"seed": 1, "network": {"loss": 0.1}, "executor": {}})
+    ['network.loss']
+    """
+    mine, yours = (
+        flat({name: value for name, value in values.items() if name not in _CARRIED_OUT}) for values in (one, other)
+    )
+    return sorted(key for key in mine.keys() | yours.keys() if mine.get(key) != yours.get(key))
+
+
+def _name(kind: type) -> str:
+    name = str(getattr(kind, "name", ""))
+    return name if methods().get(name) is kind else f"{kind.__module__}:{kind.__qualname__}"
+
+
+BUILDER = Builder({Method: Registry(method_named, _name)})

@@ -1,0 +1,87 @@
+"""Who takes part, and when: late joins, churn, crashes."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pushcen.errors import OptionError
+from pushcen.simulation.world.checks import check_flag, check_number
+from pushcen.streams import stream
+
+
+@dataclass(frozen=True)
+class Participation:
+    """Who is there when.
+
+    A share `delayed` of the clients joins late, at times uniform over [`earliest`, `latest`]; or `joins` names a JSON
+    file with a time for each late client: `{"3": 12.5, "7": 20}`. A share `churn` of all clients comes and goes: it is
+    there for `stay` on average, then away for `away` on average (both exponential), and keeps its model and mass
+    meanwhile; with `farewell` it hands its mass over before it goes, and returns as one who joins. A share `crashes`
+    of all clients crashes every `between` on average, loses whatever was not committed, and is back after `repair`.
+    """
+
+    delayed: float = 0.0
+    earliest: float = 10.0
+    latest: float = 33.0
+    joins: str = ""
+    churn: float = 0.0
+    stay: float = 10.0
+    away: float = 5.0
+    farewell: bool = False
+    crashes: float = 0.0
+    between: float = 10.0
+    repair: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("delayed", "churn", "crashes"):
+            check_number(f"participation.{name}", getattr(self, name), 0, 1)
+        for name in ("stay", "away", "between", "repair"):
+            check_number(f"participation.{name}", getattr(self, name), above=True)
+        check_number("participation.earliest", self.earliest)
+        check_number("participation.latest", self.latest, self.earliest)
+        check_flag("participation.farewell", self.farewell)
+        if self.joins and self.delayed:
+            raise OptionError(
+                f"participation.delayed = {self.delayed!r}: must be 0 where participation.joins says who comes when"
+            )
+
+    def join_times(self, clients: int, seed: int) -> dict[int, float]:
+        """Give the clients that join late, and when: the same for all methods.
+
+        >>> times = Participation(delayed=0.2).join_times(10, seed=0)
+        >>> len(times), all(10 <= time <= 33 for time in times.values())
+        (2, True)
+        """
+        if self.joins:
+            return read_joins(Path(self.joins), clients)
+        rng = stream(seed, "join times")
+        late = sorted(rng.sample(range(clients), round(self.delayed * clients)))
+        return {client: rng.uniform(self.earliest, self.latest) for client in late}
+
+    def churning(self, clients: int, seed: int) -> set[int]:
+        """Name the clients that come and go."""
+        return set(stream(seed, "churn").sample(range(clients), round(self.churn * clients)))
+
+    def crashing(self, clients: int, seed: int) -> set[int]:
+        """Name the clients that crash now and then."""
+        return set(stream(seed, "crashes").sample(range(clients), round(self.crashes * clients)))
+
+
+def read_joins(path: Path, clients: int) -> dict[int, float]:
+    """Read a table of join times from a JSON file: `{"3": 12.5, "7": 20}`."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OptionError(f"participation.joins = {str(path)!r}: {error.strerror}") from error
+    except ValueError as error:
+        raise OptionError(f"participation.joins = {str(path)!r}: must be a JSON file: {error}") from error
+    if not isinstance(table, dict):
+        raise OptionError(f"participation.joins = {str(path)!r}: must be an object of client: time")
+    names = {str(client) for client in range(clients)}
+    for client, time in table.items():
+        if client not in names:
+            raise OptionError(
+                f"participation.joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}"
+            )
+        check_number(f"participation.joins = {str(path)!r}: client {client}", time)
+    return {int(client): float(table[client]) for client in sorted(table, key=int)}

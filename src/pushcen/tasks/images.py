@@ -1,0 +1,135 @@
+"""Images of a data set, divided among clients, with a model by name.
+
+The data is loaded and divided once in a process, however many clients and runs look at it.
+"""
+
+import functools
+import math
+import threading
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import nn
+
+from pushcen.data import Data, Split, check_labels, load, partition_named, split
+from pushcen.errors import DataError, ModelError, OptionError
+from pushcen.learning import Task, load_weights
+from pushcen.models import LeNet, SmallCNN, resnet18
+
+MODELS = ("cnn", "lenet", "resnet18")
+_USUAL = {"cifar10": "lenet", "cifar100": "resnet18", "tiny-imagenet": "resnet18"}  # as in the paper
+_loading = threading.Lock()
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Which data, and who gets what of it: the section `data` of a config.
+
+    >>> DataSource(partition="iid", alpha=0.1)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: alpha = 0.1: partition iid has no such option
+    """
+
+    source: str = "digits"
+    """A name (digits, mnist, cifar10, ...), or a file or folder."""
+    path: str = ""
+    """Where the files of a named data set are, if not in the cache folder."""
+    partition: str = "dirichlet"
+    """dirichlet, iid, shards, pathological or natural."""
+    alpha: float | None = None
+    """dirichlet: the smaller, the more skewed [0.4]."""
+    per_client: int | None = None
+    """shards, pathological: how many a client [2]."""
+    share: float = 1.0
+    """How much of the samples to use; the rest is left out, by the seed."""
+    pool_test: bool = False
+    """Whether clients share the global test set, too."""
+    test_share: float = 0.2
+    """How much of its samples each client keeps for testing."""
+    min_samples: int = 2
+    """The fewest samples a client may have."""
+
+    def __post_init__(self) -> None:
+        chosen = partition_named(self.partition, alpha=self.alpha, per_client=self.per_client)
+        for name in ("alpha", "per_client"):  # resolved: what the partition has, and nothing that it has not
+            object.__setattr__(self, name, getattr(chosen, name, None))
+        if not 0 < self.share <= 1:
+            raise OptionError(f"share = {self.share}: must be above 0 and at most 1")
+        if not 0 <= self.test_share < 1:
+            raise OptionError(f"test_share = {self.test_share}: must be at least 0 and less than 1")
+        if self.min_samples < 1:
+            raise OptionError(f"min_samples = {self.min_samples}: must be a whole number from 1")
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """A task function: client number `client` of `clients` gets its part of the data, and a model of its own.
+
+    `weights` is a file to start from (safetensors, or a state dict of PyTorch); without it the model starts from
+    what PyTorch draws.
+    """
+
+    data: DataSource = field(default_factory=DataSource)
+    model: str = ""
+    weights: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.model:
+            object.__setattr__(self, "model", _USUAL.get(self.data.source, "cnn"))
+        if self.model not in MODELS:
+            raise OptionError(f"model = {self.model!r}: must be one of {', '.join(MODELS)}")
+
+    def __call__(self, client: int, clients: int) -> Task:
+        """Make the task of one client."""
+        divided = self.divided(clients)
+        mine = divided[client]
+        return Task(self.network(divided.data), mine.train, mine.test if len(mine.test) else None)
+
+    def divided(self, clients: int) -> Split:
+        """Return the data set as it is divided among so many clients."""
+        with _loading:
+            return _divided(self.data, clients, self.seed)
+
+    def common_test(self, clients: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Return the data set's global test set, which is nobody's, if it has one."""
+        data = self.divided(clients).data
+        return None if data.test_inputs is None or data.test_labels is None else (data.test_inputs, data.test_labels)
+
+    def network(self, data: Data) -> nn.Module:
+        """Make the model for this data."""
+        model = _network(self.model, data)
+        if self.weights:
+            load_weights(model, self.weights)
+        return model
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(source: str, path: str, pool_test: bool) -> Data:
+    return load(source, path=path or None, pool_test=pool_test)
+
+
+@functools.lru_cache(maxsize=2)
+def _divided(options: DataSource, clients: int, seed: int) -> Split:
+    data = _loaded(options.source, options.path, options.pool_test)
+    if options.share < 1:
+        order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
+        rows = order[: math.ceil(options.share * len(data))].sort().values
+        owners = None if data.owners is None else data.owners[rows]
+        data = replace(data, inputs=data.inputs[rows], labels=data.labels[rows], owners=owners)
+    partition = partition_named(options.partition, alpha=options.alpha, per_client=options.per_client)
+    return split(data, clients, partition, test_share=options.test_share, min_samples=options.min_samples, seed=seed)
+
+
+def _network(name: str, data: Data) -> nn.Module:
+    shape, classes = tuple(data.inputs.shape[1:]), len(data.classes)
+    if len(shape) != 3:
+        raise DataError(f"{data.name}: has samples of shape {shape}, not images; a task function of your own would do")
+    needs = {"cnn": min(shape[1:]) >= 2, "lenet": shape == (3, 32, 32), "resnet18": shape[0] == 3}
+    if not needs[name]:
+        fits = [other for other in MODELS if needs[other]]
+        raise ModelError(f"task.model = {name!r}: does not fit {data.name}'s images of {shape}: must be {fits}")
+    check_labels(data, classes)
+    if name == "cnn":
+        return SmallCNN(classes, shape[0], (shape[1], shape[2]))
+    return LeNet(classes) if name == "lenet" else resnet18(classes)
