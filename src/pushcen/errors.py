@@ -35,3 +35,7 @@ class RunError(PushcenError, ValueError):
 
 class LearningError(PushcenError, ValueError):
     """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""
+
+
+class RunError(PushcenError, ValueError):
+    """A run's folder cannot be used as asked: it is taken, is another run's, or is damaged."""

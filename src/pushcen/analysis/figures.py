@@ -96,9 +96,14 @@ def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
 
 
 def mass(groups: Sequence[Group]) -> "Figure | None":
-    """Draw the mass that is left and the consensus error, over pseudo-time."""
-    names = (("mass", "mass that is left (share)"), ("consensus_error", "consensus error"))
-    panels = [(name, text) for name, text in names if any(group.band(name).times for group in groups)]
+    """Draw the mass that clients hold and the consensus error, over pseudo-time."""
+    names = (("mass_held", "mass in clients' hands (share)"), ("mass_destroyed", "mass destroyed (share)"))
+    names += (("consensus_error", "consensus error"),)
+    panels = [
+        (name, text)
+        for name, text in names
+        if any((band := group.band(name)).times and (any(band.mean) or name != "mass_destroyed") for group in groups)
+    ]
     if not panels:
         return None
     with drawing():
@@ -118,7 +123,7 @@ def mass(groups: Sequence[Group]) -> "Figure | None":
 def bytes_per_push(groups: Sequence[Group]) -> "Figure | None":
     """Draw the bytes of one push, to all its receivers together, as bars."""
     bars = [(group, value) for group in groups if (value := group.mean("bytes_per_push"))]
-    if not bars:
+    if len(bars) < 2:
         return None
     with drawing():
         figure, axes = _figure(height=1.4 + 0.42 * len(bars))

@@ -57,10 +57,21 @@ class Table:
         from rich.table import Table as RichTable
 
         table = RichTable(
-            title=escape(self.title), box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left", padding=(0, 1)
+            title=escape(self.title) or None,
+            box=box.SIMPLE_HEAD,
+            title_justify="left",
+            caption_justify="left",
+            padding=(0, 0, 0, 1),
+            show_header=any(column.title for column in self.columns),
+            show_edge=False,
+            pad_edge=False,
         )
         for column in self.columns:
-            table.add_column(escape(column.title), justify="left" if column.left else "right", overflow="fold")
+            title = escape(column.title.replace(" ", "\n"))  # narrow: a terminal may have 80 columns
+            table.add_column(title, justify="left" if column.left else "right", no_wrap=not column.left)
+        for at, column in enumerate(self.columns):
+            if column.left:
+                table.columns[at].min_width = min(24, max((len(cells[at]) for cells in self.cells()), default=0))
         for cells in self.cells():
             table.add_row(*map(escape, cells))
         if self.notes:

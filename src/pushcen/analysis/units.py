@@ -43,14 +43,16 @@ def duration(seconds: float | None) -> str:
     """Show a time span of the real clock.
 
     >>> duration(3.14159), duration(125), duration(7384), duration(None)
-    ('3.1 s', '2 min 5 s', '2 h 3 min', '-')
+    ('3.1 s', '125 s', '2 h 3 min', '-')
     """
     if seconds is None:
         return "-"
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _scaled(value: float, unit: str, prefixes: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import bench, codec, data
+from pushcen.cli import bench, codec, compare, data, export, report, simulate, sweep
 
 
 class _Commands(TyperGroup):
@@ -33,6 +33,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
+app.command()(simulate.simulate)
+app.command()(compare.compare)
+app.command()(sweep.sweep)
+app.command()(report.report)
+app.command()(export.export)
 app.add_typer(bench.app, name="bench")
 app.add_typer(codec.app, name="codec")
 app.add_typer(data.app, name="data")

@@ -56,10 +56,13 @@ class Builder:
     def __init__(self, chosen: Mapping[type, Registry] | None = None) -> None:
         self._chosen = dict(chosen or {})
 
-    def build(self, kind: type[T], values: Mapping[str, Any]) -> T:
-        """Return a `kind` with these values and the defaults of the rest, or raise a ConfigError that lists it all."""
+    def build(self, kind: type[T], values: Mapping[str, Any], at: str = "") -> T:
+        """Return a `kind` with these values and the defaults of the rest, or raise a ConfigError that lists it all.
+
+        `at` is what its keys begin with: `network.`.
+        """
         problems: list[str] = []
-        built = self._section(kind, values, "", problems, list(self.keys(kind, values)))
+        built = self._section(kind, values, at, problems, list(self.keys(kind, values, at)))
         if problems:
             raise ConfigError("\n".join(problems))
         assert isinstance(built, kind)
@@ -68,13 +71,12 @@ class Builder:
     def keys(self, kind: type, values: Mapping[str, Any], at: str = "") -> Iterator[str]:
         """Yield every key that a config of this kind may have, in full: `network.loss`."""
         for name, hint in hints(kind).items():
-            if (section := self._class(hint, values.get(name))) is None:
-                yield at + name
-                continue
+            yield at + name
             if hint in self._chosen:
                 yield f"{at}{name}.name"
-            inner = values.get(name)
-            yield from self.keys(section, inner if isinstance(inner, Mapping) else {}, f"{at}{name}.")
+            if (section := self._class(hint, values.get(name))) is not None:
+                inner = values.get(name)
+                yield from self.keys(section, inner if isinstance(inner, Mapping) else {}, f"{at}{name}.")
 
     def plain(self, section: Any) -> dict[str, Any]:
         """Return a dataclass as plain values, the inverse of `build`; what is None is left out: TOML has no null."""

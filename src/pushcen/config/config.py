@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pushcen.config.build import Builder, Registry, flat
-from pushcen.errors import ConfigError
+from pushcen.errors import ConfigError, PushcenError
 from pushcen.learning import TaskFunction, Training, load_task
 from pushcen.methods import Method, PushCen, method_named, methods
 from pushcen.simulation import World
@@ -45,8 +45,10 @@ class Config(World):
     def of(cls, values: Mapping[str, Any]) -> "Config":
         """Build a config from plain, nested values, or say everything that is wrong with them.
 
-        A method that needs a fixed graph gets one, unless `neighbours.kind` says something else.
+        A section `methods.NAME` has options for a method wherever it is chosen; `method` has the last word. A method
+        that needs a fixed graph gets one, unless `neighbours.kind` says something else.
         """
+        values = _with_method(values)
         config = BUILDER.build(cls, values)
         if config.method.needs_graph and "kind" not in values.get("neighbours", {}):
             config = dataclasses.replace(config, neighbours=dataclasses.replace(config.neighbours, kind="graph"))
@@ -83,9 +85,34 @@ class Config(World):
         return ImageTask(self.data, self.task.model, self.task.weights, self.seed)
 
     @property
+    def method_name(self) -> str:
+        """The name by which its method is found."""
+        return _name(type(self.method))
+
+    @property
     def task_name(self) -> str:
         """A short name of the task."""
         return self.task.function.rpartition(":")[2] or self.data.source.rstrip("/").rpartition("/")[2]
+
+
+def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Let the section `methods` go, and put into `method` what it says of the chosen one. All of it must be right."""
+    found = dict(values)
+    by_name = found.pop("methods", {})
+    if not isinstance(by_name, Mapping):
+        raise ConfigError(f"methods = {by_name!r}: must be a section, with a section for each method")
+    for name, options in by_name.items():
+        try:
+            kind = method_named(name)
+        except PushcenError as error:
+            raise ConfigError(str(error).replace("method.name", "methods", 1)) from None
+        BUILDER.build(kind, options, f"methods.{name}.")
+    method = found.get("method", {})
+    method = {"name": method} if isinstance(method, str) else method
+    if isinstance(method, Mapping):
+        name = method.get("name", PushCen.name)
+        found["method"] = {"name": name, **by_name.get(name, {}), **method}
+    return found
 
 
 def put(values: dict[str, Any], key: str, value: Any) -> None:

@@ -1,6 +1,6 @@
 """All of a peer that must survive a crash: what it holds, sent and credited. Saved as plain data, fit for JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from pushcen.errors import ProtocolError
@@ -23,6 +23,7 @@ class Ledger:
         "credited",
         "destroyed",
         "events",
+        "expects",
         "forgotten",
         "founded",
         "held",
@@ -49,6 +50,7 @@ class Ledger:
         self.closed: frozenset[PeerId] = frozenset()  # receivers that take nothing any more
         self.confirmed: Mapping[PeerId, int] = NONE  # while leaving: what receivers have committed
         self.credited: Tops = {}  # by link: what is credited
+        self.expects: Container[PeerId] = ()  # receivers whose answers are under way; the driver's, and never saved
 
     def save(self) -> dict[str, Any]:
         """Give all of it as plain data. `credited` has a link's total and sequence."""

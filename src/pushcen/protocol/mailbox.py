@@ -35,6 +35,8 @@ class Mailbox(Protocol):
     """What every inbox rule offers."""
 
     folded: int  # what was folded since the last event began weighs together
+    replaced: int  # how many envelopes a newer one of their sender has replaced, ever
+    evicted: int  # how many had to make room
 
     def put(self, envelope: Envelope, /) -> Receipt:
         """Take an envelope in, if it is news. What is refused changes nothing."""
@@ -47,6 +49,9 @@ class Mailbox(Protocol):
 
     def close(self) -> dict[str, int]:
         """End the event: credit what it took; return the mass that was thrown away before it, by rule."""
+
+    def peek(self) -> list[Entry]:
+        """Show what waits, with its mass, in order of arrival. What is folded or taken is not here any more."""
 
     def mass(self) -> int:
         """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
@@ -77,7 +82,19 @@ class Newest:
     handed out to be folded. Without `keep` both are destroyed: the paper's Algorithm 5.
     """
 
-    __slots__ = ("_counted", "_credited", "_destroyed", "_event", "_keep", "_limit", "_waiting", "_weights", "folded")
+    __slots__ = (
+        "_counted",
+        "_credited",
+        "_destroyed",
+        "_event",
+        "_keep",
+        "_limit",
+        "_waiting",
+        "_weights",
+        "evicted",
+        "folded",
+        "replaced",
+    )
 
     def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
         self._credited = credited
@@ -88,7 +105,7 @@ class Newest:
         self._counted = _NONE  # where mass was folded or destroyed since the last event began: up to which top
         self._event: _Event | None = None
         self._destroyed = _NONE
-        self.folded = 0
+        self.folded = self.replaced = self.evicted = 0
 
     def put(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news. What is refused changes nothing.
@@ -167,6 +184,10 @@ class Newest:
         self._event = None
         return event.destroyed
 
+    def peek(self) -> list[Entry]:
+        """Show what waits, with its mass, in order of arrival. What is folded or taken is not here any more."""
+        return [(envelope.total - (self._base(link) >> SHIFT), envelope) for link, envelope in self._waiting.items()]
+
     def mass(self) -> int:
         """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
         return sum(envelope.total - (self._base(link) >> SHIFT) for link, envelope in self._waiting.items())
@@ -179,11 +200,11 @@ class Newest:
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""
         here = _Event(self._waiting, self._counted, self.folded, self._destroyed)
-        return [_plain(here), self._event and _plain(self._event)]
+        return [_plain(here), self._event and _plain(self._event), self.replaced, self.evicted]
 
     def restore(self, state: list[Any]) -> None:
         """Take over what `save` gave."""
-        here, event = state
+        here, event, self.replaced, self.evicted = state
         self._waiting, self._counted, self.folded, self._destroyed = _revive(here)
         self._event = _revive(event) if event else None
 
@@ -205,12 +226,14 @@ class Newest:
     def _store(self, link: str, envelope: Envelope) -> Receipt:
         waiting = self._waiting
         if link in waiting:
+            self.replaced += 1
             if not self._keep:
                 self._drop(link, "replaced")
             else:
                 del waiting[link]
         waiting[link] = envelope
         if self._limit and len(waiting) > self._limit:
+            self.evicted += 1
             return self._drop(next(iter(waiting)), "evicted")
         return TAKEN
 

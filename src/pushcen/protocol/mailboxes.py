@@ -11,7 +11,19 @@ from pushcen.protocol.weights import Weights
 class Every:
     """Every envelope on its own, as in textbook push-sum; at most `limit` of them (0: no bound)."""
 
-    __slots__ = ("_credited", "_destroyed", "_event", "_keep", "_limit", "_tops", "_waiting", "_weights", "folded")
+    __slots__ = (
+        "_credited",
+        "_destroyed",
+        "_event",
+        "_keep",
+        "_limit",
+        "_tops",
+        "_waiting",
+        "_weights",
+        "evicted",
+        "folded",
+        "replaced",
+    )
 
     def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
         self._credited = credited
@@ -22,7 +34,7 @@ class Every:
         self._tops: Tops = {}
         self._event: tuple[list[Entry], Tops, int, int] | None = None
         self._destroyed = 0
-        self.folded = 0
+        self.folded = self.replaced = self.evicted = 0
 
     def put(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news, beside what its sender sent before."""
@@ -67,6 +79,10 @@ class Every:
         self._credited.update(tops)
         return {"evicted": destroyed} if destroyed else {}
 
+    def peek(self) -> list[Entry]:
+        """Show what waits, with its mass, in order of arrival."""
+        return list(self._waiting)
+
     def mass(self) -> int:
         """Say how much mass waits here."""
         return sum(share for share, _ in self._waiting)
@@ -77,11 +93,12 @@ class Every:
 
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""
-        return [list(self._waiting), dict(self._tops), self.folded, self._destroyed, self._event]
+        counts = [self.folded, self._destroyed, self.replaced, self.evicted]
+        return [list(self._waiting), dict(self._tops), counts, self._event]
 
     def restore(self, state: list[Any]) -> None:
         """Take over what `save` gave."""
-        waiting, tops, self.folded, self._destroyed, event = state
+        waiting, tops, (self.folded, self._destroyed, self.replaced, self.evicted), event = state
         self._waiting, self._tops = _revive(waiting), dict(tops)
         self._event = (_revive(event[0]), dict(event[1]), *event[2:]) if event else None
 
@@ -96,6 +113,7 @@ class Every:
         if not self._limit or len(self._waiting) <= self._limit:
             return None
         entry = self._waiting.pop(0)
+        self.evicted += 1
         if not self._keep:
             self._destroyed += entry[0]
             return None
@@ -128,6 +146,7 @@ class Standing(Every):
         receipt = super().put(envelope)
         if receipt.news:
             self._waiting.clear()
+            self.replaced += name_of(envelope.sender) in self._newest
             self._newest[name_of(envelope.sender)] = envelope
         return receipt
 

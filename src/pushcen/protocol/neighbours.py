@@ -116,6 +116,14 @@ class View(Generic[T]):
         drawn = met[start:end] if end <= seen else met[start:seen] + met[: end - seen]
         return [name for name in drawn if name in self._online] if self._online.left else drawn
 
+    def save(self) -> list[tuple[T, list[T]]]:
+        """Give whom each peer has met, for `restore`."""
+        return [(me, list(met)) for me, met in self._met.items()]
+
+    def restore(self, state: Iterable[tuple[T, list[T]]]) -> None:
+        """Take over what `save` gave."""
+        self._met = {me: list(met) for me, met in state}
+
     def _exchange(self, me: T, met: list[T], place: int) -> None:
         size = self._size
         if len(met) < self._bound:

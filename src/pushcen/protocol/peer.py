@@ -112,6 +112,20 @@ class Peer(Sender):
         """The mass that was accepted and is not held yet: in the mailbox, folded, or taken by the running event."""
         return self._mailbox.mass() + (self._taken or 0) + (self._mailbox.folded if self._mass else 0)
 
+    @property
+    def replaced(self) -> int:
+        """How many envelopes in this mailbox were replaced by newer ones of their senders."""
+        return self._mailbox.replaced
+
+    @property
+    def evicted(self) -> int:
+        """How many envelopes in this mailbox had to make room."""
+        return self._mailbox.evicted
+
+    def peek(self) -> list[Entry]:
+        """Show what waits for the next event, with its mass, and take nothing."""
+        return self._mailbox.peek()
+
     def receive(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news; at any time. Touches the mailbox only; a refusal changes nothing."""
         sender, receiver, part, sequence, total, _ = envelope

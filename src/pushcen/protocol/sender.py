@@ -15,7 +15,8 @@ class Sender(Ledger):
 
     A link is *unsettled* while something sent on it is not known to be accepted by the receiver's current boot.
     `unsettled` lists these links, longest untried first, each with the sequence of its newest envelope, what that
-    added, and whether something was unsettled before it.
+    added, and whether something was unsettled before it. A driver whose messages take time lists in `expects` from whom
+    an answer can still come: these links are not served again for now.
     """
 
     __slots__ = ()
@@ -99,7 +100,8 @@ class Sender(Ledger):
         others: Iterable[PeerId] = ()
         if unsettled and repairs:
             served = {contact[0] for contact in receivers}
-            others = list(islice((who for who in unsettled if who not in served), repairs))
+            waiting = self.expects
+            others = list(islice((who for who in unsettled if who not in served and who not in waiting), repairs))
         sequence = self.sequence = self.sequence + 1
         self.held -= share * len(receivers)
         settled = not unsettled

@@ -78,7 +78,7 @@ class ImageTask:
         if not self.model:
             object.__setattr__(self, "model", _USUAL.get(self.data.source, "cnn"))
         if self.model not in MODELS:
-            raise OptionError(f"model = {self.model!r}: must be one of {', '.join(MODELS)}")
+            raise OptionError(f"task.model = {self.model!r}: must be one of {', '.join(MODELS)}")
 
     def __call__(self, client: int, clients: int) -> Task:
         """Make the task of one client."""

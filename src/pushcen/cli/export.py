@@ -1,0 +1,25 @@
+"""`pushcen export`: a trained model as a safetensors file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder.")],
+    client: Annotated[int | None, typer.Option(help="This client's model.")] = None,
+    reference: Annotated[bool, typer.Option("--reference", help="The de-biased reference model.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The file [in the run's folder].")] = None,
+) -> None:
+    """Write a trained model as safetensors, and show how to load it."""
+    from pushcen.errors import OptionError
+    from pushcen.runs.export import export_model
+
+    if (client is None) == (not reference):
+        raise OptionError("export: either --client N or --reference says which model")
+    file, example = export_model(run, client, out)
+    console = Console(highlight=False)
+    console.print(f"{file}", soft_wrap=True, markup=False)
+    console.print(example, soft_wrap=True, markup=False)

@@ -1,0 +1,222 @@
+"""Everything saved at one moment: the queue, every peer, every learner, the messages under way.
+
+`checkpoint/` has a folder for each checkpoint, and `current`, which names the one that counts and is replaced in one
+move. A run goes on from it bit for bit. All of it is JSON and safetensors: nothing in it can run.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from pushcen.codec import Payload
+from pushcen.errors import PushcenError, RunError
+from pushcen.learning import Model, State, Work
+from pushcen.protocol import Envelope, Farewell, Online, Peer, View
+from pushcen.simulation.engine import Engine
+from pushcen.simulation.executors import Facts, Runs, Ticket
+from pushcen.simulation.folder import CHECKPOINT, Folder, as_json, replace, sync_folder
+from pushcen.simulation.node import Node
+
+VERSION = 1
+
+
+def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
+    """Save everything. Waits for all arithmetic first, so that all rows up to here are written."""
+    if folder.path is None:
+        return
+    engine.collector.collect()
+    base = folder.path / CHECKPOINT
+    name = f"{engine.events}-{engine.looker.rows}"
+    new = base / f"{name}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    plain = [_save_learner(engine, node, new) for node in engine.nodes]
+    tickets: dict[int, Ticket] = {}
+    state = {
+        "version": VERSION,
+        "world": world,
+        "metrics_bytes": folder.sync_metrics(),
+        "engine": _engine_state(engine),
+        "nodes": [node.save() for node in engine.nodes],
+        "learners": plain,
+    }
+    text = json.dumps(state, default=lambda thing: _name_ticket(thing, tickets))
+    messages = {
+        f"{key}/{part}": torch.frombuffer(bytearray(payload.data), dtype=torch.uint8)
+        for key, ticket in tickets.items()
+        for part, payload in engine.runs.product(ticket).items()
+    }
+    save_file(messages, new / "messages.safetensors")
+    (new / "state.json").write_text(text, encoding="utf-8")
+    for file in new.iterdir():
+        _sync(file)
+    sync_folder(new)
+    final = base / name
+    shutil.rmtree(final, ignore_errors=True)
+    new.rename(final)
+    sync_folder(base)
+    replace(base / "current", name + "\n")
+    for other in base.iterdir():
+        if other.is_dir() and other != final:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def find(path: Path) -> Path | None:
+    """Find the checkpoint that counts in a run's folder; None if there is none yet."""
+    current = path / CHECKPOINT / "current"
+    if not current.exists():
+        return None
+    name = current.read_text(encoding="utf-8").strip()
+    found = current.with_name(name)
+    if "/" in name or not (found / "state.json").is_file():
+        raise RunError(f"{current}: names {name!r}, and there is no such checkpoint")
+    return found
+
+
+class Saved:
+    """A checkpoint that was read. Messages in it become tickets as soon as there is an executor."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._text = (path / "state.json").read_text(encoding="utf-8")
+            self.plain = json.loads(self._text)
+            if self.plain["version"] != VERSION:
+                raise RunError(f"{path}: is of version {self.plain['version']}, and this pushcen reads {VERSION}")
+            self.world: dict[str, Any] = self.plain["world"]
+            self.metrics_bytes: int = self.plain["metrics_bytes"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{path}: cannot be read: {error!r:.200}") from error
+
+    def learner(self, client: int) -> State:
+        """Read what a client's learner saved."""
+        try:
+            return State(load_file(self.path / f"client-{client}.safetensors"), self.plain["learners"][client])
+        except (OSError, SafetensorError, KeyError, IndexError, TypeError) as error:
+            raise RunError(f"{self.path}: client {client} cannot be read: {error!r:.200}") from error
+
+    def first(self, runs: Runs, facts: Facts) -> Any:
+        """Revive the tickets, and return that of the model that all started from."""
+        tickets: dict[int, Any] = {}
+        try:
+            for name, tensor in load_file(self.path / "messages.safetensors").items():
+                key, part = map(int, name.split("/"))
+                payload = Payload.parse(tensor.numpy().tobytes(), facts.schema)
+                tickets.setdefault(key, {})[part] = payload
+            self._state = json.loads(self._text, object_hook=lambda thing: _revive_ticket(thing, tickets, runs))
+            return self._state["engine"]["first"]
+        except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{self.path}: cannot be read: {error!r:.200}") from error
+
+    def restore(self, engine: Engine) -> None:
+        """Let a fresh engine stand where the saved one stood."""
+        try:
+            for node, state in zip(engine.nodes, self._state["nodes"], strict=True):
+                _restore_node(node, state)
+            _restore_engine(engine, self._state["engine"])
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            if isinstance(error, PushcenError):
+                raise
+            raise RunError(f"{self.path}: cannot be read: {error!r:.200}") from error
+
+
+def _save_learner(engine: Engine, node: Node, into: Path) -> dict[str, Any]:
+    state: State = engine.runs.wait(node.proxy.ask("save"))
+    save_file(
+        {name: tensor.contiguous() for name, tensor in state.tensors.items()},
+        into / f"client-{node.index}.safetensors",
+    )
+    return state.plain
+
+
+def _engine_state(engine: Engine) -> dict[str, Any]:
+    presence = engine.presence
+    return {
+        "now": engine.now,
+        "events": engine.events,
+        "steps": engine.steps,
+        "first": engine.first,
+        "queue": engine.queue.save(),
+        "online": engine.online.names,
+        "left": sorted(engine.online.left),
+        "reachable": {peer: node.index for peer, node in engine.at.items()},
+        "neighbours": engine.rng.getstate(),
+        "views": engine.neighbours.save() if isinstance(engine.neighbours, View) else None,
+        "network": engine.carrier.rng.getstate(),
+        "farewells": presence.farewells,
+        "gone": presence.left,
+        "looker": engine.looker.save(),
+    }
+
+
+def _restore_engine(engine: Engine, state: dict[str, Any]) -> None:
+    engine.now, engine.events, engine.steps = state["now"], state["events"], state["steps"]
+    entries = [_revive_entry(entry) for entry in state["queue"]["entries"]]
+    engine.queue.restore(entries, state["queue"]["sequence"])
+    online: Online[str] = Online(state["online"])
+    engine.online.__dict__.update(online.__dict__, left=set(state["left"]))
+    engine.at = {peer: engine.nodes[index] for peer, index in state["reachable"].items()}
+    _set_rng(engine.rng, state["neighbours"])
+    if isinstance(engine.neighbours, View):
+        engine.neighbours.restore(state["views"])
+    _set_rng(engine.carrier.rng, state["network"])
+    engine.presence.farewells = [Farewell(*farewell) for farewell in state["farewells"]]
+    engine.presence.left = state["gone"]
+    engine.looker.restore(state["looker"])
+
+
+def _restore_node(node: Node, state: dict[str, Any]) -> None:
+    peer = Peer.resume(state.pop("peer"), node.peer.rules)
+    expects, work = state.pop("expects"), state.pop("work")
+    _set_rng(node.client.rng, state.pop("rng"))
+    node.connect(peer)
+    node.expects.update(expects)
+    node.work = work and Work(work[0], [Model(*model) for model in work[1]], work[2])
+    for name, value in state.items():
+        setattr(node, name, value)
+
+
+def _set_rng(rng: Any, state: list[Any]) -> None:
+    version, internal, gauss = state
+    rng.setstate((version, tuple(internal), gauss))
+
+
+def _revive_entry(entry: list[Any]) -> Any:
+    time, priority, sequence, kind, data = entry
+    if kind in ("deliver", "answer"):
+        data = [Envelope(*data[0]), *data[1:]]
+    return (time, priority, sequence, kind, data)
+
+
+def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
+    if not isinstance(thing, Ticket):
+        raise TypeError(f"{thing!r:.80} cannot be saved")
+    tickets[thing.key] = thing
+    return {"ticket": thing.key, "client": thing.client, "born": thing.born}
+
+
+def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], runs: Runs) -> Any:
+    if "ticket" not in thing:
+        return thing
+    key = thing["ticket"]
+    if not isinstance(tickets[key], Ticket):
+        ticket = tickets[key] = runs.given(thing["client"], tickets[key])
+        ticket.born = thing["born"]
+    return tickets[key]
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+__all__ = ["Saved", "as_json", "find", "save"]

@@ -1,0 +1,110 @@
+"""Tasks in the actors of a Ray cluster: learners live in actors, payloads are references to objects.
+
+Each actor hosts some of the clients and does their tasks in the order in which they were asked for, so a client's chain
+is kept. What a task needs of others is passed as references, which Ray fetches from wherever they are.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from pushcen.codec import Payload
+from pushcen.errors import OptionError
+from pushcen.learning import Samples
+from pushcen.simulation.executors.host import Host, Make, Operation
+from pushcen.simulation.executors.ticket import Ticket
+
+try:
+    import ray
+except ImportError as error:
+    raise OptionError("executor.kind = 'ray': Ray is not installed; pip install 'pushcen[ray]'") from error
+
+
+class Promise(Ticket):
+    """A ticket whose facts and product are objects in the cluster."""
+
+    __slots__ = ("product",)
+
+    def __init__(self, client: int, key: int, facts: Any, product: Any) -> None:
+        super().__init__(client, key)
+        self.facts = facts
+        self.product = product
+
+
+class Worker:
+    """An actor's inside: a host, and payloads turned to bytes and back."""
+
+    def __init__(self, make: Make, global_test: Callable[[], Samples] | None) -> None:
+        torch.set_num_threads(1)
+        self._host = Host(make, global_test)
+
+    def run(self, client: int, operations: Sequence[Operation], *inputs: Any) -> tuple[Any, Any]:
+        """Carry a task out."""
+        facts, product = self._host.run(client, operations, [self._open(thing, client) for thing in inputs])
+        return facts, _packed(product)
+
+    def _open(self, thing: Any, client: int) -> Any:
+        if not isinstance(thing, dict):
+            return thing
+        schema = self._host.learners[client].schema
+        return {part: Payload.parse(data, schema) for part, data in thing.items()}
+
+
+class Cluster:
+    """Spreads clients over actors; starts Ray if nobody has, and then ends it too."""
+
+    def __init__(self, host: Host, workers: int, address: str) -> None:
+        self._starts = not ray.is_initialized()
+        if self._starts:
+            ray.init(address=address or None, include_dashboard=False, log_to_driver=False, configure_logging=False)
+        actor: Any = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(Worker)
+        self._actors: list[Any] = [actor.remote(host.make, host.global_test) for _ in range(workers)]
+        self._keys = 0
+
+    def submit(self, client: int, operations: Sequence[Operation], inputs: Sequence[Promise] = ()) -> Promise:
+        """Append a task to a client's chain."""
+        actor = self._actors[client % len(self._actors)]
+        products = [needed.product for needed in inputs]
+        facts, product = actor.run.options(num_returns=2).remote(client, operations, *products)
+        self._keys += 1
+        return Promise(client, self._keys, facts, product)
+
+    def wait(self, ticket: Promise) -> Any:
+        """Wait for a task's facts; raise what it raised."""
+        try:
+            return ray.get(ticket.facts)
+        except ray.exceptions.RayTaskError as error:
+            raise _cause(error) from None
+
+    def is_done(self, ticket: Promise) -> bool:
+        """Say whether `wait` would return at once."""
+        return bool(ray.wait([ticket.facts], timeout=0)[0])
+
+    def product(self, ticket: Promise) -> Any:
+        """Wait for a task's product."""
+        return ray.get(ticket.product)
+
+    def given(self, client: int, product: Any) -> Promise:
+        """Make a ticket for what is there already."""
+        self._keys += 1
+        return Promise(client, self._keys, ray.put(None), ray.put(_packed(product)))
+
+    def close(self) -> None:
+        """End the actors, and Ray if it was started here."""
+        for actor in self._actors:
+            ray.kill(actor)
+        if self._starts:
+            ray.shutdown()
+
+
+def _packed(product: Any) -> Any:
+    """Turn payloads into bytes, which are checked again where they arrive."""
+    return {part: payload.data for part, payload in product.items()} if isinstance(product, dict) else product
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Find what was raised in the first place, through tasks that failed because others had."""
+    while (cause := getattr(error, "cause", None)) is not None:
+        error = cause
+    return error

@@ -1,0 +1,191 @@
+"""The place where learners live: makes them, and carries out what their clients' chains ask of them.
+
+A task is a list of operations on one client's learner, `(name, *arguments)`, and a list of inputs: what other tasks
+made, in the order in which the operations use them. Threads share one host; on a cluster each actor has its own.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from pushcen.codec import Schema
+from pushcen.learning import Learner, Model, Outcome, Samples, Score, State, TaskFunction, Training, Work, build_task
+from pushcen.learning import samples as data
+from pushcen.methods import Method
+from pushcen.simulation import rows
+from pushcen.streams import seed_of
+
+Operation = tuple[Any, ...]
+
+
+class Facts(NamedTuple):
+    """What the simulation must know of a learner before it works."""
+
+    steps: int
+    """Optimiser steps of a compute event."""
+    sizes: dict[int, int]
+    """Bytes of each part's message."""
+    samples: int
+    parameters: int
+    """How many numbers are shared."""
+    schema: Schema
+
+
+class Make(Protocol):
+    """Makes the learner of a client."""
+
+    def __call__(self, client: int, /) -> Any:
+        """Make it."""
+
+
+@dataclass(frozen=True)
+class MakeLearner:
+    """Makes learners for the clients of a world, from the user's task function."""
+
+    task: TaskFunction
+    method: Method
+    training: Training
+    clients: int
+    seed: int
+
+    def __call__(self, client: int) -> Learner:
+        """Make a client's learner. All start from the same weights."""
+        task = build_task(self.task, client, self.clients, seed_of(self.seed, "initial weights"))
+        seed = seed_of(self.seed, "learner", client)
+        return Learner(task, self.method.update(), self.training, client=f"client {client}", seed=seed)
+
+
+@dataclass
+class Host:
+    """Some clients' learners. Each is touched by one task at a time, in the order of its client's chain."""
+
+    make: Make
+    global_test: Callable[[], Samples] | None = None
+    learners: dict[int, Any] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    _global: Samples = None
+
+    def run(self, client: int, operations: Sequence[Operation], inputs: Sequence[Any]) -> tuple[Any, Any]:
+        """Carry a task out; return the facts and the product of its last operation."""
+        result: tuple[Any, Any] = (None, None)
+        given = iter(inputs)
+        for name, *arguments in operations:
+            result = getattr(self, f"do_{name}")(client, given, *arguments)
+        return result
+
+    def do_build(self, client: int, _: Iterator[Any]) -> tuple[Facts, None]:
+        """Make the learner. One at a time: initial weights come from PyTorch's own generator, of which there is one."""
+        with self.lock:
+            learner = self.learners[client] = self.make(client)
+        samples = data.count(learner.task.train)
+        return Facts(learner.steps, learner.sizes(), samples, learner.schema.size, learner.schema), None
+
+    def do_fold(self, client: int, given: Iterator[Any], weight: int, part: int) -> tuple[None, None]:
+        """Merge a message early."""
+        self.learners[client].fold(weight, part, next(given))
+        return None, None
+
+    def do_take(self, client: int, _: Iterator[Any]) -> tuple[None, None]:
+        """Let an event begin."""
+        self.learners[client].take()
+        return None, None
+
+    def do_put_back(self, client: int, _: Iterator[Any]) -> tuple[None, None]:
+        """Undo the beginning of an event."""
+        self.learners[client].put_back()
+        return None, None
+
+    def do_step(
+        self,
+        client: int,
+        given: Iterator[Any],
+        own: int,
+        models: list[tuple[int, int]],
+        adopts: bool,
+        encode: bool,
+        measure: bool,
+    ) -> tuple[Outcome, Any]:
+        """Run a compute event; the payloads are the product."""
+        work = Work(own, [Model(weight, part, next(given)) for weight, part in models], adopts)
+        outcome = self.learners[client].step(work, encode=encode, measure=measure)
+        return replace(outcome, payloads={}), outcome.payloads
+
+    def do_encode(self, client: int, _: Iterator[Any]) -> tuple[None, Any]:
+        """Encode the weights as they are."""
+        return None, self.learners[client].encode()
+
+    def do_evaluate(self, client: int, given: Iterator[Any], what: str, at: bool) -> tuple[Score, None]:
+        """Score the model on the client's `own` test data or on the `global` one; `at` other weights than its own."""
+        learner = self.learners[client]
+        samples = self._global_samples() if what == "global" else None
+        if not at:
+            return learner.evaluate(samples), None
+        with rows.set_to(learner, next(given)):
+            return learner.evaluate(samples), None
+
+    def do_row(self, client: int, _: Iterator[Any]) -> tuple[None, torch.Tensor]:
+        """Give the shared weights in one row."""
+        return None, rows.row_of(self.learners[client])
+
+    def do_folded(self, client: int, _: Iterator[Any]) -> tuple[None, torch.Tensor | None]:
+        """Give the weighted sum of what was folded and not merged yet."""
+        return None, rows.folded(self.learners[client])
+
+    def do_add(
+        self, client: int, given: Iterator[Any], models: list[tuple[float, str]], first: bool
+    ) -> tuple[None, torch.Tensor]:
+        """Add weighted rows or payloads to a sum, or begin one: the reference model is made of such sums."""
+        learner = self.learners[client]
+        total = torch.zeros(learner.schema.size, dtype=torch.float64) if first else next(given).clone()
+        for weight, kind in models:
+            rows.add(total, weight, kind, next(given), learner.schema)
+        return None, total
+
+    def do_distance(self, client: int, given: Iterator[Any]) -> tuple[float, None]:
+        """Measure how far the client's weights are from a row: the squared norm."""
+        own = rows.row_of(self.learners[client]).double()
+        return float((own - next(given)).square().sum()), None
+
+    def do_apart(self, _client: int, given: Iterator[Any]) -> tuple[float, None]:
+        """Measure how far two rows are apart: the squared norm."""
+        return float((next(given) - next(given)).square().sum()), None
+
+    def do_norm2(self, _client: int, given: Iterator[Any]) -> tuple[float, None]:
+        """Measure a row: the squared norm."""
+        return float(next(given).square().sum()), None
+
+    def do_difference(self, client: int, given: Iterator[Any]) -> tuple[float, None]:
+        """Measure how far two whole messages are apart: the norm."""
+        schema = self.learners[client].schema
+        one, other = (rows.decoded(next(given)[0], schema) for _ in range(2))
+        return float((one - other).norm()), None
+
+    def do_gradient(self, client: int, given: Iterator[Any]) -> tuple[float, torch.Tensor]:
+        """Give the loss over all the client's training data, and its gradient, at other weights than its own."""
+        learner = self.learners[client]
+        with rows.set_to(learner, next(given)):
+            return rows.gradient(learner)
+
+    def do_save(self, client: int, _: Iterator[Any]) -> tuple[State, None]:
+        """Give everything."""
+        return self.learners[client].save(), None
+
+    def do_restore(self, client: int, _: Iterator[Any], state: State) -> tuple[None, None]:
+        """Take over what was saved."""
+        self.learners[client].restore(state)
+        return None, None
+
+    def do_crash(self, client: int, _: Iterator[Any]) -> tuple[None, None]:
+        """Lose what was not committed: all that was folded since the last event."""
+        learner = self.learners[client]
+        learner.restore(learner.save(whole=False))
+        return None, None
+
+    def _global_samples(self) -> Samples:
+        with self.lock:
+            if self._global is None and self.global_test is not None:
+                self._global = self.global_test()
+        return self._global

@@ -1,0 +1,142 @@
+"""Tasks on threads of this process. PyTorch lets go of the interpreter while it computes; each uses one core."""
+
+import threading
+from collections.abc import Sequence
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+
+from pushcen.simulation.executors.host import Host, Operation
+from pushcen.simulation.executors.ticket import Ticket
+
+
+class Task(Ticket):
+    """A task, which is its own ticket: it waits until what it needs is there, and wakes what waits for it."""
+
+    __slots__ = ("before", "done", "error", "inputs", "missing", "operations", "product", "waiters")
+
+    def __init__(self, client: int, key: int, operations: Sequence[Operation], inputs: Sequence["Task"]) -> None:
+        super().__init__(client, key)
+        self.operations = operations
+        self.inputs = inputs
+        self.before: Task | None = None  # in the client's chain
+        self.missing = 1
+        self.waiters: list[Task] = []
+        self.done = False
+        self.product: Any = None
+        self.error: BaseException | None = None
+
+
+class Threads:
+    """Runs each client's tasks in order, and a task when its inputs are there; whatever is ready, on any thread."""
+
+    def __init__(self, host: Host, workers: int) -> None:
+        self._host = host
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        self._ready: SimpleQueue[Task | None] = SimpleQueue()
+        self._chains: dict[int, Task] = {}  # the last task of each client that has one waiting or running
+        self._awaited: Task | None = None
+        self._keys = 0
+        self._torch_threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        self._threads = [threading.Thread(target=self._work, name=f"learner-{i}", daemon=True) for i in range(workers)]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, client: int, operations: Sequence[Operation], inputs: Sequence[Any] = ()) -> Task:
+        """Append a task to a client's chain."""
+        self._keys += 1
+        task = Task(client, self._keys, operations, inputs)
+        with self._lock:
+            before = self._chains.get(client)
+            if before is not None:
+                task.before = before
+                if not before.done:
+                    before.waiters.append(task)
+                    task.missing += 1
+            self._chains[client] = task
+            for needed in inputs:
+                if not needed.done:
+                    needed.waiters.append(task)
+                    task.missing += 1
+            task.missing -= 1
+            ready = not task.missing
+        if ready:
+            self._ready.put(task)
+        return task
+
+    def wait(self, ticket: Task) -> Any:
+        """Wait for a task's facts; raise what it raised."""
+        if not ticket.done:
+            with self._wake:
+                self._awaited = ticket
+                while not ticket.done:
+                    self._wake.wait()
+                self._awaited = None
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.facts
+
+    def is_done(self, ticket: Task) -> bool:
+        """Say whether `wait` would return at once."""
+        return ticket.done
+
+    def product(self, ticket: Task) -> Any:
+        """Wait for a task's product."""
+        self.wait(ticket)
+        return ticket.product
+
+    def given(self, client: int, product: Any) -> Task:
+        """Make a ticket for what is there already."""
+        self._keys += 1
+        task = Task(client, self._keys, (), ())
+        task.done, task.product = True, product
+        return task
+
+    def close(self) -> None:
+        """End the threads. What runs is finished, what waits is not."""
+        with self._lock:
+            while not self._ready.empty():
+                self._ready.get_nowait()
+        for _ in self._threads:
+            self._ready.put(None)
+        for thread in self._threads:
+            thread.join()
+        torch.set_num_threads(self._torch_threads)
+
+    def _work(self) -> None:
+        torch.set_num_threads(1)
+        while (task := self._ready.get()) is not None:
+            self._run(task)
+            del task  # or its product would stay until the next task comes
+
+    def _run(self, task: Task) -> None:
+        before = task.before
+        error = before.error if before is not None else None
+        if error is None:
+            error = next((needed.error for needed in task.inputs if needed.error is not None), None)
+        if error is None:
+            try:
+                inputs = [needed.product for needed in task.inputs]
+                task.facts, task.product = self._host.run(task.client, task.operations, inputs)
+            except BaseException as caught:
+                error = caught
+        task.error = error
+        task.operations = task.inputs = ()
+        task.before = None
+        with self._lock:
+            task.done = True
+            waiters, task.waiters = task.waiters, []
+            if error is None and self._chains.get(task.client) is task:
+                del self._chains[task.client]
+            ready = []
+            for waiter in waiters:
+                waiter.missing -= 1
+                if not waiter.missing:
+                    ready.append(waiter)
+            if self._awaited is task:
+                self._wake.notify()
+        for waiter in ready:
+            self._ready.put(waiter)

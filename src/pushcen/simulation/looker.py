@@ -1,0 +1,161 @@
+"""Looks at the world: counts what compute events made, and makes the rows of the metrics. Changes nothing."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pushcen.learning import Outcome, Score, Work
+from pushcen.protocol import Envelope
+from pushcen.simulation import scores
+from pushcen.simulation.executors import Ticket
+from pushcen.simulation.meters import Meter, Reading, open_meters
+from pushcen.simulation.meters.reference import reference
+from pushcen.simulation.node import Node
+
+if TYPE_CHECKING:
+    from pushcen.simulation.engine import Engine
+
+Row = dict[str, Any]
+
+
+class Looker:
+    """Evaluation, meters, and the running sums of what learners report."""
+
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+        self._section = engine.world.evaluation
+        self.meters: list[Meter] = open_meters(engine)
+        self._watching = [meter for meter in self.meters if meter.watches]
+        self.write: Callable[[Row], None] = lambda _: None
+        self.flops = 0.0
+        self.loss = [0.0, 0]  # since the last row: sum and count
+        self.rows = 0
+        self.last: Row | None = None
+        self.best: Row | None = None  # of all rows, that with the best mean
+
+    def stepped(self, node: Node, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:
+        """Note a compute event; what its learner reports is counted when it is there."""
+        contexts = [meter.stepped(node, work, envelopes, ticket) for meter in self._watching]
+        self._engine.collector.add((ticket,), self._collected, contexts)
+
+    def pushed(self, node: Node, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
+        """Note envelopes that belong to no compute event, and the new mass that each carries."""
+        for meter in self._watching:
+            meter.pushed(node, envelopes, masses)
+
+    def lost(self, node: Node) -> None:
+        """Note that a client has lost what was folded."""
+        for meter in self._watching:
+            meter.lost(node)
+
+    def look(self) -> None:
+        """Evaluate every client that is online, read the meters, and write a row when all figures are there."""
+        engine, section = self._engine, self._section
+        nodes = [node for node in engine.nodes if node.online]
+        row: Row = {
+            "time": engine.now,
+            "online": len(nodes),
+            "events": engine.events,
+            "steps": engine.steps,
+            "bytes_sent": sum(node.bytes_sent for node in engine.nodes),
+        }
+        readings = [self._evaluation(nodes, "own", None)]
+        if section.global_test:
+            readings.append(self._evaluation(nodes, "global", None))
+        shared = None
+        if section.reference or any(meter.needs_reference for meter in self.meters):
+            shared = reference(engine)
+        if section.reference and shared is not None:
+            readings.append(self._evaluation(nodes, "own", shared))
+            if section.global_test:
+                readings.append(self._evaluation(nodes[:1], "global", shared))
+        readings += [meter.look(nodes, shared) for meter in self.meters]
+        tickets = [ticket for reading in readings for ticket in reading.tickets]
+        engine.collector.add(tickets, self._complete, (row, readings))
+
+    def summary(self) -> Row:
+        """Sum the whole run up."""
+        engine, last = self._engine, self.last or {}
+        late = [node.best for node in engine.nodes if node.late and node.best is not None]
+        return {
+            "clients": engine.world.clients,
+            "method": engine.world.method.name,
+            "seed": engine.world.seed,
+            "time": engine.now,
+            "events": engine.events,
+            "steps": engine.steps,
+            "parameters": engine.nodes[0].facts.parameters,
+            "message_bytes": {str(part): size for part, size in engine.nodes[0].facts.sizes.items()},
+            "flops": self.flops,
+            "final": last,
+            "best_accuracy": self.best and {name: self.best[name] for name in ("time", "accuracy", "accuracy_sd")},
+            "delayed": {"clients": sum(node.late for node in engine.nodes), **scores.spread(late, "best")},
+            "traffic": {
+                name: sum(getattr(node, name) for node in engine.nodes)
+                for name in ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
+            },
+            "meters": {meter.name: meter.summary() for meter in self.meters},
+        }
+
+    def _evaluation(self, nodes: list[Node], what: str, at: Any) -> Reading:
+        inputs = [] if at is None else [at]
+        tickets = [node.proxy.ask("evaluate", what, at is not None, inputs=inputs) for node in nodes]
+        prefix = ("global_" if what == "global" else "") if at is None else f"reference_{what}_"
+
+        def finish(found: list[Score]) -> Row:
+            by_node = dict(zip(nodes, found, strict=True))
+            row = scores.of(found, prefix)
+            if prefix == "":
+                row |= self._own(by_node)
+            return row
+
+        return Reading(tickets, finish)
+
+    def _own(self, by_node: dict[Node, Score]) -> Row:
+        """Note each client's best; tell the delayed clients apart."""
+        for node, score in by_node.items():
+            if score.samples:
+                node.best = score.metric if node.best is None else max(node.best, score.metric)
+        row: Row = {}
+        late = {node: score for node, score in by_node.items() if node.late}
+        if self._engine.join_times:
+            best = [node.best for node in self._engine.nodes if node.late and node.best is not None]
+            row |= scores.of(list(late.values()), "delayed_") | scores.spread(best, "delayed_best")
+        if self._section.per_client:
+            row["clients"] = {node.name: score.metric for node, score in by_node.items() if score.samples}
+        return row
+
+    def _collected(self, facts: list[Outcome], contexts: list[Any]) -> None:
+        [outcome] = facts
+        self.flops += outcome.flops
+        self.loss[0] += outcome.loss
+        self.loss[1] += 1
+        for meter, context in zip(self._watching, contexts, strict=True):
+            meter.collected(outcome, context)
+
+    def _complete(self, facts: list[Any], context: tuple[Row, list[Reading]]) -> None:
+        row, readings = context
+        row["train_loss"] = self.loss[0] / self.loss[1] if self.loss[1] else None
+        row["flops"] = self.flops
+        self.loss = [0.0, 0]
+        given = iter(facts)
+        for reading in readings:
+            row |= reading.finish([next(given) for _ in reading.tickets])
+        self.rows += 1
+        self.last = row
+        accuracy = row["accuracy"]
+        if accuracy is not None and (self.best is None or accuracy > self.best["accuracy"]):
+            self.best = row
+        self.write(row)
+
+    def save(self) -> dict[str, Any]:
+        """Give everything, for `restore`."""
+        names = ("flops", "loss", "rows", "last", "best")
+        return {name: getattr(self, name) for name in names} | {"meters": {m.name: m.save() for m in self.meters}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `save` gave."""
+        meters = state.pop("meters")
+        for name, value in state.items():
+            setattr(self, name, value)
+        for meter in self.meters:
+            meter.restore(meters[meter.name])

@@ -1,0 +1,80 @@
+"""One client in the simulated world: what is driven, where it stands, and what was counted of it."""
+
+from typing import Any
+
+from pushcen.client import Client
+from pushcen.learning import Work
+from pushcen.protocol import Peer, PeerId
+from pushcen.simulation.executors import Facts
+from pushcen.simulation.executors.proxy import Proxy
+
+TRAFFIC = ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
+COUNTED = (*TRAFFIC, "events", "replaced", "evicted")
+
+
+class Node:
+    """A client, and what the world knows of it."""
+
+    __slots__ = (
+        "best",
+        "client",
+        "expects",
+        "facts",
+        "free",
+        "heard",
+        "index",
+        "late",
+        "name",
+        "online",
+        "pace",
+        "present",
+        "proxy",
+        "run",
+        "visits",
+        "work",
+        *COUNTED,
+    )
+
+    def __init__(self, index: int, client: Client[Proxy], facts: Facts, pace: float, late: bool) -> None:
+        self.index = index
+        self.name = str(index)
+        self.client = client
+        self.proxy = client.learner
+        self.facts = facts
+        self.pace = pace  # the usual time of its compute events
+        self.late = late  # whether it joins after the start
+        self.online = False
+        self.present = False  # whether it has ever been online
+        self.run = 0  # numbers its compute events, those that were broken off too
+        self.work: Work | None = None  # of an event that has begun
+        self.free = 0.0  # when it has sent all that it had to send
+        self.visits = 0  # how often it came or went
+        self.heard = 0  # how many farewells it has heard of
+        self.expects: dict[PeerId, int] = {}  # receivers whose answers are under way, and how many
+        self.best: float | None = None  # of all its evaluations
+        self.bytes_sent = self.bytes_received = self.bytes_lost = 0
+        self.messages_sent = self.messages_lost = 0
+        self.events = 0  # compute events
+        self.replaced = self.evicted = 0  # in mailboxes that it has no more
+        self.connect(client.peer)
+
+    @property
+    def peer(self) -> Peer:
+        """Its side of the protocol."""
+        return self.client.peer
+
+    def connect(self, peer: Peer) -> None:
+        """Let it go on as `peer`: after a restart, or in a new epoch."""
+        before = self.client.peer
+        if peer is not before:
+            self.replaced += before.replaced
+            self.evicted += before.evicted
+        self.client.peer = peer
+        self.expects = {}
+        peer.expects = self.expects
+
+    def save(self) -> dict[str, Any]:
+        """Give everything but the learner, as plain data and tickets."""
+        names = ("online", "present", "run", "work", "free", "visits", "heard", "expects", "best", *COUNTED)
+        state = {name: getattr(self, name) for name in names}
+        return state | {"peer": self.peer.snapshot(), "rng": self.client.rng.getstate()}

@@ -1,0 +1,202 @@
+"""One run from beginning to end, or from its last checkpoint to its end."""
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pushcen.errors import OptionError, PushcenError, RunError
+from pushcen.learning import Samples, TaskFunction
+from pushcen.simulation import checkpoint
+from pushcen.simulation.engine import Engine
+from pushcen.simulation.executors import Facts, Host, Make, MakeLearner, Runs, start
+from pushcen.simulation.folder import Folder
+from pushcen.simulation.observer import Observer, Quiet
+from pushcen.simulation.world import World
+
+Summary = dict[str, Any]
+TICK = 0.2  # seconds between two reports of progress
+
+
+def simulate_world(
+    world: World,
+    task: TaskFunction | None = None,
+    folder: str | Path | None = None,
+    observer: Observer | None = None,
+    *,
+    resume: bool = False,
+    global_test: Callable[[], Samples] | None = None,
+    make: Make | None = None,
+) -> Summary:
+    """Run a world; return its summary, which is also written into `folder` if there is one.
+
+    `resume` goes on from the last checkpoint in the folder, to the same final bytes as a run that nothing disturbed.
+    Ctrl-C saves and ends cleanly (`summary["status"]` is then "interrupted"). A loss that is not finite raises a
+    LearningError; the folder can be resumed from its last checkpoint. `make` makes learners of another
+    kind than the task's.
+
+    >>> import torch
+    >>> from pushcen.learning import Task, Training
+    >>> from pushcen.methods import PushCen
+    >>> def task(client, clients):
+    ...     inputs = torch.randn(64, 4, generator=torch.Generator().manual_seed(client))
+    ...     targets = (inputs.sum(1) > 0).long()
+    ...     return Task(torch.nn.Linear(4, 2), (inputs[:48], targets[:48]), (inputs[48:], targets[48:]))
+    >>> world = World(PushCen(clusters=4), Training(batch=16), clients=4, horizon=2.0)
+    >>> summary = simulate_world(world, task)
+    >>> summary["status"], summary["steps"], summary["meters"]["mass"]["exact"]
+    ('finished', 24, True)
+    """
+    if make is None:
+        if task is None:
+            raise OptionError("task: must be given, as a function of (client, clients)")
+        make = MakeLearner(task, world.method, world.training, world.clients, world.seed)
+    if world.evaluation.global_test and global_test is None:
+        raise OptionError("evaluation.global_test = True: the data has no global test set")
+    files = Folder(None if folder is None else Path(folder))
+    with files.opened():
+        saved = _saved(files, world, resume)
+        runs = start(world.executor, Host(make, global_test))
+        try:
+            return _Run(world, runs, files, observer or Quiet(), saved).go()
+        finally:
+            runs.close()
+
+
+def describe(world: World) -> dict[str, Any]:
+    """Give all of a world that its results depend on, as plain data: what must be equal for a run to be resumed."""
+    plain = {name: value for name, value in asdict(world).items() if name not in ("executor", "checkpoint")}
+    plain["method"] = {"name": world.method.name, **plain["method"]}
+    return plain
+
+
+class _Run:
+    """The loop around an engine: progress, checkpoints, Ctrl-C, the end."""
+
+    def __init__(
+        self, world: World, runs: Runs, files: Folder, observer: Observer, saved: checkpoint.Saved | None
+    ) -> None:
+        self._world = world
+        self._files = files
+        self._observer = observer
+        self._plain = describe(world)
+        self._started = self._ticked = self._saved_at = time.monotonic()
+        self._stop = False
+        tickets = [runs.submit(client, [("build",)]) for client in range(world.clients)]
+        facts: list[Facts] = [runs.wait(ticket) for ticket in tickets]
+        if saved is None:
+            self.engine = Engine(world, runs, facts, runs.submit(0, [("encode",)]))
+            self.engine.plan()
+        else:
+            self.engine = Engine(world, runs, facts, saved.first(runs, facts[0]))
+            for node in self.engine.nodes:
+                node.proxy.ask("restore", saved.learner(node.index))
+            saved.restore(self.engine)
+        files.begin(saved.metrics_bytes if saved else 0)
+        self.engine.looker.write = self._write
+        self._built = time.monotonic()
+
+    def go(self) -> Summary:
+        """Run to the end, or to an interruption."""
+        engine, files = self.engine, self._files
+        self._observer.started(self._info())
+        files.write_status("running")
+        try:
+            with self._catching_interrupts():
+                self._loop()
+                engine.collector.collect()
+                checkpoint.save(engine, files, self._plain)
+        except PushcenError as error:
+            files.write_status("failed", error=str(error), time=engine.now)
+            raise
+        status = "interrupted" if self._stop and not engine.over else "finished"
+        summary = {"status": status, **engine.looker.summary()}
+        now = time.monotonic()
+        summary["times"] = {"build": self._built - self._started, "run": now - self._built}
+        if status == "finished":
+            files.write_summary(summary)
+        files.write_status(status, time=engine.now)
+        self._observer.ended(summary)
+        return summary
+
+    def _loop(self) -> None:
+        engine = self.engine
+        while not engine.over and not self._stop:
+            engine.act()
+            now = time.monotonic()
+            if now - self._ticked >= TICK:
+                self._ticked = now
+                engine.collector.poll()
+                self._observer.progress(self._progress())
+            if now - self._saved_at >= self._world.checkpoint.seconds and self._files.path is not None:
+                checkpoint.save(engine, self._files, self._plain)
+                self._saved_at = time.monotonic()
+
+    def _write(self, row: dict[str, Any]) -> None:
+        self._files.write_row(row)
+        self._observer.evaluated(row)
+
+    def _progress(self) -> dict[str, Any]:
+        engine = self.engine
+        return {
+            "time": engine.now,
+            "horizon": self._world.horizon,
+            "events": engine.events,
+            "steps": engine.steps,
+            "bytes_sent": sum(node.bytes_sent for node in engine.nodes),
+        }
+
+    def _info(self) -> dict[str, Any]:
+        facts = [node.facts for node in self.engine.nodes]
+        return {
+            "clients": self._world.clients,
+            "horizon": self._world.horizon,
+            "time": self.engine.now,
+            "parameters": facts[0].parameters,
+            "message_bytes": facts[0].sizes,
+            "samples": [fact.samples for fact in facts],
+            "steps": [fact.steps for fact in facts],
+            "join_times": self.engine.join_times,
+        }
+
+    @contextmanager
+    def _catching_interrupts(self) -> Iterator[None]:
+        """Let Ctrl-C ask for an end between two events; a second one ends at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def ask(*_: Any) -> None:
+            self._stop = True
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _saved(files: Folder, world: World, resume: bool) -> checkpoint.Saved | None:
+    """Find the checkpoint to go on from; refuse to write over a run, or to resume another one."""
+    if files.path is None:
+        return None
+    found = checkpoint.find(files.path)
+    if not resume:
+        if found is not None or (files.path / "metrics.jsonl").exists():
+            raise RunError(f"{files.path}: has a run in it already: resume it, or take another folder")
+        return None
+    if found is None:
+        return None
+    saved = checkpoint.Saved(found)
+    here = json.loads(checkpoint.as_json(describe(world)))
+    different = sorted(name for name in here.keys() | saved.world.keys() if here.get(name) != saved.world.get(name))
+    if different:
+        raise RunError(f"{files.path}: is a run of another world: {', '.join(different)} differ")
+    return saved

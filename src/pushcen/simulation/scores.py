@@ -1,0 +1,43 @@
+"""Figures over clients: mean, standard deviation, and the worst tenth."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pushcen.learning import Score
+
+
+def of(found: Sequence[Score], prefix: str) -> dict[str, Any]:
+    """Sum the scores of several clients up. Who has no test data does not count.
+
+    >>> of([Score(0.5, 1.0, 10), Score(1.0, 2.0, 10)], "")
+    {'accuracy': 0.75, 'accuracy_sd': 0.25, 'accuracy_worst_tenth': 0.5, 'loss': 1.5}
+    """
+    found = [score for score in found if score.samples]
+    metrics = sorted(score.metric for score in found)
+    return {
+        **spread(metrics, f"{prefix}accuracy"),
+        f"{prefix}accuracy_worst_tenth": mean(metrics[: math.ceil(len(metrics) / 10)]),
+        f"{prefix}loss": mean([score.loss for score in found]),
+    }
+
+
+def spread(values: Sequence[float], name: str) -> dict[str, Any]:
+    """Give mean and standard deviation over clients (of them all, not of a sample of them).
+
+    >>> spread([], "best")
+    {'best': None, 'best_sd': None}
+    """
+    average = mean(values)
+    if average is None:
+        return {name: None, f"{name}_sd": None}
+    return {name: average, f"{name}_sd": math.sqrt(math.fsum((v - average) ** 2 for v in values) / len(values))}
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Give the mean, whose rounding does not depend on the order; None of nothing.
+
+    >>> mean([1e16, 1.0, -1e16])
+    0.3333333333333333
+    """
+    return math.fsum(values) / len(values) if values else None
