@@ -1,6 +1,6 @@
 """The theorem's terms, as the meters of a run found them."""
 
-from pushcen.analysis.table import Column, Table
+from pushcen.analysis.table import Table
 from pushcen.runs import Run
 
 

@@ -1,0 +1,74 @@
+"""A trained model out of a run's last checkpoint, as a safetensors file that needs nothing of pushcen."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+
+from pushcen.config import Config, load_config
+from pushcen.errors import OptionError, RunError
+from pushcen.learning.update import part_of
+from pushcen.runs.run import Run
+from pushcen.simulation import Quiet, checkpoint
+from pushcen.simulation.executors import Host, MakeLearner, start
+from pushcen.simulation.folder import Folder
+from pushcen.simulation.meters.reference import reference
+from pushcen.simulation.run import _Run
+
+
+def export_model(folder: Path, client: int | None = None, out: Path | None = None) -> tuple[Path, str]:
+    """Write a client's model, or the reference model if none is named; return the file and how to load it."""
+    run = Run.open(folder)
+    config = load_config(run.config)
+    if client is not None and not 0 <= client < config.clients:
+        raise OptionError(f"client = {client}: must be between 0 and {config.clients - 1}")
+    found = checkpoint.find(folder)
+    if found is None:
+        raise RunError(f"{folder}: has no checkpoint yet, and so no model")
+    saved = checkpoint.Saved(found)
+    tensors = _reference(config, saved) if client is None else part_of("model", saved.learner(client).tensors)
+    file = out or folder / ("reference.safetensors" if client is None else f"client-{client}.safetensors")
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file)
+    return file, _example(config, tensors, file)
+
+
+def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tensor]:
+    """Make the de-biased reference model; what clients do not share (BatchNorm) is as client 0 has it."""
+    make = MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
+    host = Host(make)
+    runs = start(config.executor, host)
+    try:
+        engine = _Run(config, runs, Folder(None), Quiet(), saved).engine
+        ticket = reference(engine)
+        if ticket is None:
+            raise RunError(f"{saved.path}: nobody is online with any mass, so there is no reference model")
+        row = runs.product(ticket)
+        learner = make(0)
+        learner.restore(saved.learner(0))
+        with torch.no_grad():
+            tensors = learner.schema.tensors(learner.model)
+            for (entry, place), tensor in zip(learner.schema.slices(), tensors, strict=True):
+                tensor.copy_(row[place].view(entry.shape))
+        return dict(learner.model.state_dict())
+    finally:
+        runs.close()
+
+
+def _example(config: Config, tensors: dict[str, torch.Tensor], file: Path) -> str:
+    """Return three lines that load the file."""
+    imports, model = _model(config, tensors)
+    return f"import {imports}, safetensors.torch\nmodel = {model}\nsafetensors.torch.load_model(model, {str(file)!r})"
+
+
+def _model(config: Config, tensors: dict[str, Any]) -> tuple[str, str]:
+    if config.task.function:
+        module, _, function = config.task.function.partition(":")
+        return module, f"{module}.{function}(0, {config.clients}).model"
+    name = config.images().model
+    classes = len(tensors["fc.weight" if name == "resnet18" else "fc3.weight" if name == "lenet" else "fc2.weight"])
+    if name != "cnn":
+        return "pushcen.models", f"pushcen.models.{'LeNet' if name == 'lenet' else name}({classes})"
+    channels, side = tensors["conv1.weight"].shape[1], 2 * math.isqrt(tensors["fc1.weight"].shape[1] // 32)
+    return "pushcen.models", f"pushcen.models.SmallCNN({classes}, {channels}, ({side}, {side}))"

@@ -1,0 +1,80 @@
+"""Several runs in one folder: methods in the same world, or the points of a sweep. What is finished is not run again."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from pushcen.config import Config, Text, differences
+from pushcen.errors import ConfigError, OptionError
+from pushcen.methods import method_named
+from pushcen.runs.run import CONFIG, Run
+
+Load = Callable[[dict[str, Any]], Config]
+"""Builds a config with some settings on top."""
+
+
+def plan_comparison(load: Load, methods: Sequence[str], given: Mapping[str, Any]) -> dict[str, Config]:
+    """Make a config for each method, the same world for all.
+
+    An option of `given` that begins with `method.` goes to the methods that have it; one that none has is an error.
+    """
+    if not methods:
+        raise OptionError("methods: there must be one at least")
+    if twice := [name for at, name in enumerate(methods) if name in methods[:at]]:
+        raise OptionError(f"methods = {twice[0]!r}: is there twice")
+    options = {name: {field.name for field in fields(method_named(name))} for name in methods}
+    special = {key.removeprefix("method."): value for key, value in given.items() if key.startswith("method.")}
+    for key in special:
+        if key != "name" and not any(key in has for has in options.values()):
+            known = sorted(set().union(*options.values()))
+            raise ConfigError(f"method.{key} = {str(special[key])!r}: none of the methods has it; they have {known}")
+    found = {}
+    for name in methods:
+        own = {f"method.{key}": value for key, value in special.items() if key in options[name]}
+        found[name] = load({"method.name": name} | own)
+    return found
+
+
+def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Config]]:
+    """Make the configs of a sweep: every combination of the values of `over` (`key=a,b,c`), with so many seeds.
+
+    >>> from pushcen.config import load_config
+    >>> points = plan_sweep(lambda more: load_config("digits", more), ["method.clusters=8,16", "network.loss=0,0.1"], 2)
+    >>> [(label, len(configs)) for label, configs in points.items()][:2]
+    [('method.clusters=8, network.loss=0', 2), ('method.clusters=8, network.loss=0.1', 2)]
+    """
+    if seeds < 1:
+        raise OptionError(f"seeds = {seeds}: must be a whole number from 1")
+    axes = [[(key, value) for value in values] for key, values in map(_axis, over)]
+    first = load({}).seed
+    points = {}
+    for point in itertools.product(*axes):
+        label = ", ".join(f"{key}={value}" for key, value in point) or "as it stands"
+        points[label] = [load(dict(point) | {"seed": seed}) for seed in range(first, first + seeds)]
+    return points
+
+
+def folder_for(runs: Path, name: str, configs: Mapping[str, Config]) -> Path:
+    """Return the first of `name`, `name-2`, ... whose runs so far, if there are any, are these."""
+    for folder in _numbered(runs, name):
+        there = {part: folder / part for part in configs if (folder / part / CONFIG).is_file()}
+        if not folder.exists():
+            return folder
+        if there and all(not differences(Run.open(at).config, configs[part].plain()) for part, at in there.items()):
+            return folder
+    raise AssertionError
+
+
+def _axis(text: str) -> tuple[str, list[Text]]:
+    key, equals, values = text.partition("=")
+    found = [Text(value.strip()) for value in values.split(",")]
+    if not equals or not key.strip() or not all(found):
+        raise ConfigError(f"--over {text}: must be KEY=VALUE,VALUE,..., such as method.clusters=8,16,32")
+    return key.strip(), found
+
+
+def _numbered(runs: Path, name: str) -> Iterator[Path]:
+    yield runs / name
+    yield from (runs / f"{name}-{number}" for number in itertools.count(2))
