@@ -63,21 +63,19 @@ class Board:
                 self._ended += 1
             facts = f"{self._ended} of {self._runs}"
             self._bar.update(self._all, completed=sum(self._shares.values()), facts=facts)
-            self._draw(report, first, over)
+            self._draw(report, over)
             if not self._console.is_terminal:
                 self._say(report, first, over)
 
-    def _draw(self, report: "Report", first: bool, over: bool) -> None:
+    def _draw(self, report: "Report", over: bool) -> None:
         name = report.planned.name
         if over:
             if name in self._tasks:
                 self._bar.remove_task(self._tasks.pop(name))
             return
         if name not in self._tasks:
-            self._tasks[name] = self._bar.add_task(name, total=1.0, completed=report.share, facts="")
-        self._bar.update(
-            self._tasks[name], completed=report.share, facts=f"accuracy {percent(report.accuracy)} %"
-        )
+            self._tasks[name] = self._bar.add_task(name, total=1.0, facts="")
+        self._bar.update(self._tasks[name], completed=report.share, facts=f"accuracy {percent(report.accuracy)} %")
 
     def _say(self, report: "Report", first: bool, over: bool) -> None:
         now = time.monotonic()
@@ -88,7 +86,8 @@ class Board:
             done = sum(self._shares.values())
             new = done - self._there
             left = (self._runs - done) * (now - self._begun) / new if new > 0 else None
-            facts = report.error or f"{100 * self._shares[report.planned.name]:.0f} %, accuracy {percent(report.accuracy)} %"
+            share = self._shares[report.planned.name]
+            facts = report.error or f"{100 * share:.0f} %, accuracy {percent(report.accuracy)} %"
             self._console.print(
                 f"{self._ended} of {self._runs} runs, {duration(left)} left. {report.planned.name}: {facts}",
                 highlight=False, markup=False, soft_wrap=True,

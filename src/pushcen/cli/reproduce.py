@@ -142,5 +142,3 @@ def _print(made: "Table", form: str) -> None:
         typer.echo(made.to(form))
     else:
         Console(highlight=False).print(made.rich())
-
-

@@ -65,9 +65,9 @@ def operations(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
         Column("training / clustering here, counted", "{:,.0f}".format),
     ]
     notes = [
-        f"N E / (T k) is the appendix's ratio, with E = 1 and T = {ITERATIONS}: orders of growth, no constants. Counted: "
-        "one epoch of an average client by torch's counter, over the two clusterings of a compute event. A convolution "
-        "uses each weight at many places of an image, so training costs far more than the appendix's N E P_tot.",
+        f"N E / (T k) is the appendix's ratio, with E = 1 and T = {ITERATIONS}: orders of growth, no constants. "
+        "Counted: one epoch of an average client by torch's counter, over the two clusterings of a compute event. A "
+        "convolution uses each weight at many places of an image, so training costs far more than N E P_tot.",
         "clustering here: the optimum on a histogram, 4 operations a weight, whatever k.",
     ]
     return Table("What WCP costs beside training (appendix)", columns, rows, notes)

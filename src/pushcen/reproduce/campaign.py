@@ -49,7 +49,8 @@ def carry_out(
         else:
             store.folder(report.planned)  # decided here, in one thread
             waiting.put(report)
-    workers = [_Worker(waiting, store, executor or Executor(workers=1), tell) for _ in range(min(jobs, waiting.qsize()))]
+    kind = executor or Executor(workers=1)
+    workers = [_Worker(waiting, store, kind, tell) for _ in range(min(jobs, waiting.qsize()))]
     try:
         for worker in workers:
             worker.start()
@@ -94,7 +95,8 @@ class _Worker(threading.Thread):
 
     def _follow(self, report: Report) -> None:
         process = self._process or self._open()
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         config, folder = replace(report.planned.config, executor=self._executor), self._store.folder(report.planned)
         process.stdin.write(_job(config, folder))
         process.stdin.flush()

@@ -2,12 +2,11 @@
 
 import functools
 import tomllib
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pushcen.errors import ConfigError
 from pushcen.reproduce import paper
@@ -17,73 +16,57 @@ Settings = dict[str, Any]
 """Values by the full keys of a config: `data.alpha`."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class Row(BaseModel):
+    """A row of a table: its label, its name in the paper's table, the row it is compared with, and its settings."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    name: str = ""
     label: str
     paper: str = ""
     base: str = ""
     rules: str = ""
+    """A file of settings that several rows share."""
     set: Settings = {}
     small: Settings = {}
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    title: str
-    table: str
-    shows: str = "accuracy"
-    alphas: list[float] = []
-    base: str = ""
-    rows_of: str = ""
-    rows: dict[str, _Row] = {}
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of a table: its label, its name in the paper's table, the row it is compared with, and its settings."""
-
-    name: str
-    label: str
-    paper: str
-    base: str
-    settings: Settings
-    small: Settings
+    """Settings at the small scale only."""
 
     def at(self, scale: str) -> Settings:
         """Give the settings at a scale."""
-        return self.settings | (self.small if scale == "small" else {})
+        return _rules(self.rules) | self.set | (self.small if scale == "small" else {})
 
 
-@dataclass(frozen=True)
-class Experiment:
+class Experiment(BaseModel):
     """What a table needs: its rows, and for each the alphas to run (none: as the world has it)."""
 
-    name: str
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    name: str = ""
     title: str
     table: str
     """The paper's table beside it; a name that the paper does not have, if there is none."""
-    shows: str
-    """accuracy or delayed."""
-    alphas: tuple[float, ...]
-    rows: tuple[Row, ...]
+    shows: Literal["accuracy", "delayed"] = "accuracy"
+    alphas: list[float] = []
+    base: str = ""
+    """The row that all are compared with, unless they say otherwise."""
+    rows_of: str = ""
+    """An experiment whose rows these are."""
+    rows: dict[str, Row] = {}
 
     def only(self, rows: tuple[str, ...] = (), alphas: tuple[float, ...] = ()) -> "Experiment":
         """Leave out all other rows and alphas, those asked for in the experiment's own order.
 
-        >>> read("table1").only(rows=("pushcen", "divshare"), alphas=(0.4,)).rows[0].label
-        'DivShare'
+        >>> list(read("table1").only(rows=("pushcen", "divshare"), alphas=(0.4,)).rows)
+        ['divshare', 'pushcen']
         """
-        known = [row.name for row in self.rows]
         for name in rows:
-            if name not in known:
-                raise ConfigError(f"--rows {name}: {self.name} has {', '.join(known)}")
+            if name not in self.rows:
+                raise ConfigError(f"--rows {name}: {self.name} has {', '.join(self.rows)}")
         for alpha in alphas:
             if alpha not in self.alphas:
                 has = ", ".join(map(str, self.alphas)) or "that of its world only"
                 raise ConfigError(f"--alpha {alpha}: {self.name} has {has}")
-        kept = tuple(row for row in self.rows if not rows or row.name in rows)
-        chosen = tuple(alpha for alpha in self.alphas if not alphas or alpha in alphas)
-        return Experiment(self.name, self.title, self.table, self.shows, chosen, kept)
+        kept = {name: row for name, row in self.rows.items() if not rows or name in rows}
+        chosen = [alpha for alpha in self.alphas if not alphas or alpha in alphas]
+        return self.model_copy(update={"rows": kept, "alphas": chosen})
 
 
 def folder() -> Path:
@@ -118,46 +101,33 @@ def world(dataset: str, scale: str) -> Path:
 def read(name: str) -> Experiment:
     """Read an experiment by its name, or from a file of one's own.
 
-    >>> [row.name for row in read("table4").rows][:3]
+    >>> list(read("table4").rows)[:3]
     ['pushcen', 'no-regulariser', 'no-buffer']
     >>> read("table8")
     Traceback (most recent call last):
     pushcen.errors.ConfigError: table8: no such experiment; there are changes, table1, table4, ...
     """
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
-    file = _read(path, name)
-    rows = file.rows or ({row.name: row for row in read(file.rows_of).rows} if file.rows_of else {})
-    if not rows:
-        raise ConfigError(f"{path}: must have rows, or rows_of")
-    made = tuple(
-        row if isinstance(row, Row) else Row(key, row.label, row.paper, row.base, _rules(row.rules) | row.set, row.small)
-        for key, row in rows.items()
-    )
-    made = tuple(Row(r.name, r.label, r.paper, r.base or file.base, r.settings, r.small) for r in made)
-    for row in made:
-        if row.base and row.base not in rows:
-            raise ConfigError(f"{path}: rows.{row.name}.base = {row.base!r}: must be one of {', '.join(rows)}")
-    if file.shows not in ("accuracy", "delayed"):
-        raise ConfigError(f"{path}: shows = {file.shows!r}: must be accuracy or delayed")
-    return Experiment(path.stem, file.title, file.table, file.shows, tuple(file.alphas), made)
-
-
-def _rules(name: str) -> Settings:
-    if not name:
-        return {}
-    path = folder() / "rules" / f"{name}.toml"
-    return TypeAdapter(Settings).validate_python(_toml(path, f"rules = {name!r}"))
-
-
-def _read(path: Path, name: str) -> _File:
     try:
-        return _File.model_validate(_toml(path, name))
+        found = Experiment.model_validate(_toml(path, name) | {"name": path.stem})
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    rows = found.rows or (read(found.rows_of).rows if found.rows_of else {})
+    if not rows:
+        raise ConfigError(f"{path}: must have rows, or rows_of")
+    for key, row in rows.items():
+        if row.base and row.base not in rows:
+            raise ConfigError(f"{path}: rows.{key}.base = {row.base!r}: must be one of {', '.join(rows)}")
+    named = {key: row.model_copy(update={"name": key, "base": row.base or found.base}) for key, row in rows.items()}
+    return found.model_copy(update={"rows": named})
 
 
-def _toml(path: Path, name: str) -> dict[str, Any]:
+def _rules(name: str) -> Settings:
+    return _toml(folder() / "rules" / f"{name}.toml", f"rules = {name!r}") if name else {}
+
+
+def _toml(path: Path, name: str) -> Settings:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:

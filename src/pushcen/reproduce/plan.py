@@ -36,15 +36,15 @@ def plan(
     """List the runs of an experiment, seed by seed, so that whatever is finished first makes a whole table.
 
     >>> from pushcen.reproduce.experiment import read
-    >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::9]
-    ['independent-alpha0.1-seed0', 'divshare-alpha1-seed0', 'async-dfedavg-alpha0.1-seed1', 'pushcen-paper-alpha1-seed1']
+    >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::18]
+    ['independent-alpha0.1-seed0', 'independent-alpha0.1-seed1']
     """
     base = load_config(world(dataset, scale))
-    alphas = experiment.alphas or (_alpha(base),)
+    alphas = experiment.alphas or [base.data.alpha or 0.0]
     return [
         Planned(row, alpha, _config(row, alpha, seed, dataset, scale, settings or {}))
         for seed in range(base.seed, base.seed + seeds)
-        for row in experiment.rows
+        for row in experiment.rows.values()
         for alpha in alphas
     ]
 
@@ -84,10 +84,6 @@ def _config(row: Row, alpha: float, seed: int, dataset: str, scale: str, setting
     return load_config(world(dataset, scale), row.at(scale) | {"data.alpha": alpha, "seed": seed} | dict(settings))
 
 
-def _alpha(config: Config) -> float:
-    return config.data.alpha or 0.0
-
-
 def _folders(roots: Iterable[Path]) -> Iterator[Path]:
     for root in roots:
         yield from sorted(file.parent for file in root.glob(f"**/{CONFIG}"))
@@ -107,7 +103,7 @@ def _key(config: Config) -> str:
 
 def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, where: str) -> Table:
     """List what an experiment would run, with nothing loaded and nothing trained."""
-    rows = []
+    rows: list[list[Any]] = []
     for planned in runs:
         found, config = store.find(planned.config), planned.config
         state = "-" if found is None else "finished" if found.finished else "begun"

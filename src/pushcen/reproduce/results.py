@@ -86,7 +86,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
         rows.append(cells)
     number = experiment.table.removeprefix("table")
     columns = [Column("alpha")] if by_alpha else []
-    columns += [Column("", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
+    columns += [Column("row", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("SD over clients", decimals(2))]
     if printed:
         columns += [Column(f"Table {number}, %", decimals(2)), Column("difference", points)]
@@ -124,7 +124,7 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
             ]
         )
     columns = [
-        Column("", left=True),
+        Column("row", left=True),
         Column("late clients"),
         Column("their best, mean %", decimals(2)),
         Column("± over seeds", decimals(2)),
@@ -138,8 +138,8 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
         Column("gain, Table 5", points),
     ]
     note = (
-        "Table 5's SD is too small for points over clients; as 100 times the variance of shares it is what Table 1's SDs "
-        "would make (CIFAR-10: 0.36 to 0.94, which are 6.0 to 9.7 points). Both readings are shown."
+        "Table 5's SD is too small for points over clients. Read as 100 times the variance of shares it fits Table 1's "
+        "SDs: on CIFAR-10, 0.36 to 0.94 are 6.0 to 9.7 points. Both readings are shown."
     )
     return Table(f"{experiment.title}: {title}", columns, rows, [*_notes(found, True), note])
 
@@ -154,7 +154,7 @@ def _effect(point: Point, base: Point | None, figure: str) -> Interval | None:
 
 
 def _paper_effect(experiment: Experiment, dataset: str, row: Row) -> float | None:
-    base = next((other for other in experiment.rows if other.name == row.base), None)
+    base = experiment.rows.get(row.base)
     if base is None or base.name == row.name:
         return None
     mine, its = (paper.numbers(experiment.table, dataset, one.paper) for one in (row, base))

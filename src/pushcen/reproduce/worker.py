@@ -5,6 +5,7 @@ It ends when its input ends, so it does not outlive who started it. SIGINT lets 
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, TextIO
@@ -13,6 +14,7 @@ from pushcen.config import load_config
 from pushcen.errors import PushcenError
 from pushcen.runs import launch
 from pushcen.simulation import Quiet
+from pushcen.simulation.folder import CHECKPOINT
 
 
 class _Tell(Quiet):
@@ -46,6 +48,8 @@ def main() -> None:
             job = json.loads(line)
             try:
                 run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell])
+                if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
+                    shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
                 tell.say(done=run.finished, accuracy=run.number("accuracy"))
             except PushcenError as error:
                 tell.say(error=str(error))
