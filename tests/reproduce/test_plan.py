@@ -92,7 +92,7 @@ def test_a_name_that_another_run_has_is_not_taken(tmp_path):
         ("title = 'x'\ntable = 'y'\n[rows.a]\nlabel = 'a'\nbase = 'b'", "must be one of a"),
         ("title = 'x'\ntable = 'y'\n[rows.a]\nlabel = 'a'\nbass = 'b'", "rows.a.bass"),
         ("title = 'x'\ntable = 'y'\nshows = 'loss'", "shows"),
-        ("title = ", "line 1"),
+        ("title = ", "at end of document|line 1"),
     ],
 )
 def test_what_is_wrong_with_an_experiment_file_is_told(text, message, tmp_path):

@@ -42,6 +42,9 @@ def method_named(name: str) -> type[Method]:
     """
     if ":" in name:
         return _checked(locate(name, "method.name"), name)
+    here = next((method for method in _HERE if method.name == name), None)
+    if here is not None:  # without a look at all installed packages
+        return here
     known = methods()
     if name in known:
         return known[name]

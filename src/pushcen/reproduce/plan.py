@@ -1,8 +1,7 @@
 """From an experiment to its runs: which config, which seed, which folder; and which of them are there already."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from pushcen.errors import PushcenError
 from pushcen.reproduce.experiment import Experiment, Row, world
 from pushcen.runs import Run
 from pushcen.runs.run import CONFIG
-
-_CARRIED_OUT = ("executor", "checkpoint")
+from pushcen.simulation import Checkpoint, Executor
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,20 @@ class Store:
 
     def __init__(self, root: Path, also: Sequence[Path] = ()) -> None:
         self.root = root
-        self._found: dict[str, Path] = {}
+        self._found: dict[Config, Path] = {}
         for folder in _folders([root, *also]):
             config = _resolved(folder)
             if config is not None:
-                self._found.setdefault(_key(config), folder)
+                self._found.setdefault(_what(config), folder)
 
     def find(self, config: Config) -> Run | None:
         """Return the run of a config, finished or not, if it is there."""
-        folder = self._found.get(_key(config))
+        folder = self._found.get(_what(config))
         return None if folder is None else Run.open(folder)
 
     def folder(self, planned: Planned) -> Path:
         """Return where a run is, or is to be."""
-        key = _key(planned.config)
+        key = _what(planned.config)
         if key not in self._found:
             taken = set(self._found.values())
             names = (planned.name, *(f"{planned.name}-{number}" for number in range(2, len(taken) + 3)))
@@ -97,8 +95,9 @@ def _resolved(folder: Path) -> Config | None:
         return None
 
 
-def _key(config: Config) -> str:
-    return json.dumps({k: v for k, v in config.plain().items() if k not in _CARRIED_OUT}, sort_keys=True)
+def _what(config: Config) -> Config:
+    """Leave out how a run is carried out, which changes no result."""
+    return replace(config, executor=Executor(), checkpoint=Checkpoint())
 
 
 def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, where: str) -> Table:
