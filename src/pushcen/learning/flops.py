@@ -23,7 +23,7 @@ class StepCost:
 
     def __init__(self, model: nn.Module) -> None:
         self.total = 0.0
-        self._model = repr(model)
+        self._model = (repr(model), *((p.shape, p.requires_grad) for p in model.parameters()))
 
     def run(self, shape: Any, step: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a step on a batch of this shape, and add its cost."""

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from pushcen.codec import Accumulator, Schema, accumulate
+from pushcen.codec import Accumulator, Payload, Schema, accumulate
 from pushcen.codec.clustering import flatten
-from pushcen.errors import LearningError
+from pushcen.errors import LearningError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
 from pushcen.learning.flops import StepCost
@@ -77,7 +78,7 @@ class Learner:
 
     def fold(self, weight: int, part: int, payloads: Payloads) -> None:
         """Merge a message early, into a sum that the next event takes: memory stays bounded, nothing is lost."""
-        payload = payloads[part]
+        payload = self._checked(part, payloads)
         into = self._open or Accumulator.zeros(self.schema, self.device)
         accumulate(payload, weight, into)
         self._open = into
@@ -128,9 +129,9 @@ class Learner:
         with torch.no_grad():
             for rows in torch.split(torch.arange(count), _EVALUATION_BATCH):
                 inputs, targets = data.to_device(gather(rows), self.device)
-                outputs = self._forward(inputs)
+                mean, outputs = self._loss(inputs, targets)
                 metric += float(self.task.metric(outputs, targets).double().sum())
-                loss += float(self.task.loss(outputs, targets)) * len(rows)
+                loss += float(mean) * len(rows)
         return Score(metric / count, loss / count, count)
 
     def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
@@ -145,7 +146,7 @@ class Learner:
             tensors["noise"] = self._noise.get_state()
         for name, into in (("open", self._open), ("taken", self._taken)):
             if whole and into is not None:
-                tensors[name], plain[name] = into.total, into.plain()
+                tensors[name], plain[name] = into.total, deepcopy(into.plain())
         return State({name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, plain)
 
     def restore(self, state: State) -> None:
@@ -159,15 +160,17 @@ class Learner:
         if self._noisy:
             self._noise.set_state(tensors["noise"])
         self._open, self._taken = (
-            Accumulator.restored(self.schema, tensors[name].to(self.device), plain[name]) if name in plain else None
+            Accumulator.restored(self.schema, tensors[name].to(self.device, copy=True), deepcopy(plain[name]))
+            if name in plain
+            else None
             for name in ("open", "taken")
         )
         self.events = plain["events"]
 
     def _merge(self, work: Work) -> float:
         """Set the model to the weighted mean of itself, the messages and what was folded; return the operations."""
+        messages = [(weight, self._checked(part, payloads)) for weight, part, payloads in work.models]
         into, self._taken = self._taken, None
-        messages = [(weight, payloads[part]) for weight, part, payloads in work.models]
         if into is not None or messages:
             into = into or Accumulator.zeros(self.schema, self.device)
             if work.own:
@@ -180,6 +183,13 @@ class Learner:
             self.update.reset()
         self.update.merge(0 if work.adopts else work.own, messages)
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
+
+    def _checked(self, part: int, payloads: Payloads) -> Payload:
+        """Take a part out of what came, if it is encoded as this client would: else its numbers mean something else."""
+        payload, codec = payloads[part], self.update.codecs().get(part)
+        if payload.codec != codec:
+            raise PayloadError(f"{self.client} got part {part} as {payload.codec}: must be {codec}")
+        return payload
 
     def _train(self) -> tuple[float, int]:
         self.model.train()
@@ -207,15 +217,18 @@ class Learner:
 
     def _backward(self, inputs: Any, targets: Any) -> torch.Tensor:
         self._optimiser.zero_grad()
-        loss = self.task.loss(self._forward(inputs), targets)
+        loss = self._loss(inputs, targets)[0]
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _forward(self, inputs: Any) -> Any:
+    def _loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
+        """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.autocast == "bfloat16"):
             if isinstance(inputs, dict):
-                return self.model(**inputs)
-            return self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
+                outputs = self.model(**inputs)
+            else:
+                outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
+            return self.task.loss(outputs, targets), outputs
 
     def _row(self) -> torch.Tensor:
         return torch.cat([flatten(tensor) for tensor in self.schema.tensors(self.model)])

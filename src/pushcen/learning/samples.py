@@ -10,7 +10,10 @@ from pushcen.data import View
 from pushcen.errors import LearningError
 
 Samples = Any
-"""Tensors `(inputs, targets)`, a `View`, or any map-style dataset that gives `(input, target)`."""
+"""Tensors `(inputs, targets)`, a `View`, or any map-style dataset that gives `(input, target)`.
+
+Where a model takes several inputs, they are a dict or a tuple, of tensors or by sample.
+"""
 Batch = tuple[Any, Any]
 
 
@@ -20,7 +23,7 @@ def count(samples: Samples) -> int:
     >>> count((torch.zeros(5, 2), torch.zeros(5)))
     5
     """
-    return len(samples[0]) if isinstance(samples, tuple) else len(samples)
+    return min(_lengths(samples), default=0) if isinstance(samples, tuple) else len(samples)
 
 
 def gatherer(samples: Samples) -> Callable[[torch.Tensor], Batch]:
@@ -33,13 +36,13 @@ def gatherer(samples: Samples) -> Callable[[torch.Tensor], Batch]:
     >>> take(torch.tensor([1]))
     (tensor([2.], dtype=torch.float64), tensor([1]))
     """
-    if isinstance(samples, TensorDataset):
-        samples = samples.tensors
     if isinstance(samples, View):
         return samples.__getitem__
+    if isinstance(samples, TensorDataset):
+        *several, targets = samples.tensors
+        samples = several[0] if len(several) == 1 else tuple(several), targets
     if isinstance(samples, tuple):
-        inputs, targets = samples
-        return lambda rows: (inputs[rows], targets[rows])
+        return lambda rows: (_take(samples[0], rows), _take(samples[1], rows))
 
     def collate(rows: torch.Tensor) -> Batch:
         inputs, targets = default_collate([samples[row] for row in rows.tolist()])
@@ -55,11 +58,28 @@ def check(samples: Samples, what: str) -> None:
     Traceback (most recent call last):
     pushcen.errors.LearningError: client 7's training data has no sample: it needs one at least
     """
-    if isinstance(samples, tuple) and (len(samples) != 2 or len(samples[0]) != len(samples[1])):
-        lengths = [len(part) for part in samples]
-        raise LearningError(f"{what} has tensors of lengths {lengths}: must be two, inputs and targets, equally long")
+    if isinstance(samples, tuple) and (len(samples) != 2 or len(set(_lengths(samples))) != 1):
+        raise LearningError(
+            f"{what} has {len(samples)} parts, of lengths {_lengths(samples)}: "
+            "must be two, inputs and targets, equally long"
+        )
     if count(samples) == 0:
         raise LearningError(f"{what} has no sample: it needs one at least")
+
+
+def _take(tensors: Any, rows: torch.Tensor) -> Any:
+    """Gather rows, of each if there are several."""
+    if isinstance(tensors, dict):
+        return {key: _take(value, rows) for key, value in tensors.items()}
+    return tuple(_take(value, rows) for value in tensors) if isinstance(tensors, tuple | list) else tensors[rows]
+
+
+def _lengths(tensors: Any) -> list[int]:
+    """Return the lengths of all tensors, however they are nested."""
+    if isinstance(tensors, dict | tuple | list):
+        values = tensors.values() if isinstance(tensors, dict) else tensors
+        return [length for value in values for length in _lengths(value)]
+    return [len(tensors)]
 
 
 def to_device(batch: Any, device: torch.device) -> Any:

@@ -1,9 +1,11 @@
 """Initial weights from a file: safetensors, or PyTorch's own format read without running anything in it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from pushcen.errors import LearningError
 
@@ -26,6 +28,7 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LearningError(f"weights = {str(path)!r}: cannot be read: {reason:.200}") from None
     expected = model.state_dict()
+    tensors = {name: expected[name] for name in _counters(model)} | tensors
     wrong = [
         f"{name} is {list(tensors[name].shape)}, not {list(tensor.shape)}" if name in tensors else f"no {name}"
         for name, tensor in expected.items()
@@ -35,6 +38,13 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
     if wrong:
         raise LearningError(f"weights = {str(path)!r}: does not fit the model: {'; '.join(wrong[:3])}")
     model.load_state_dict(tensors)
+
+
+def _counters(model: nn.Module) -> Iterator[str]:
+    """Name BatchNorm's counters of batches: files from before PyTorch had them, torchvision's too, load without."""
+    for name, module in model.named_modules():
+        if isinstance(module, _BatchNorm) and module.num_batches_tracked is not None:
+            yield f"{name}.num_batches_tracked".removeprefix(".")
 
 
 def _read(path: Path) -> dict[str, torch.Tensor]:

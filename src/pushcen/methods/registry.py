@@ -1,6 +1,7 @@
 """Methods by name: those here, those of installed packages (entry points), and `module:Class`."""
 
 import difflib
+import warnings
 from importlib.metadata import entry_points
 
 from pushcen.errors import OptionError
@@ -26,8 +27,12 @@ def methods() -> dict[str, type[Method]]:
     """
     known = {method.name: method for method in _HERE}
     for point in entry_points(group=GROUP):
-        if point.name not in known:
+        if point.name in known:
+            continue
+        try:
             known[point.name] = _checked(point.load(), point.name)
+        except Exception as error:  # somebody's package is broken: the others must work without it
+            warnings.warn(f"method {point.name}, installed as {point.value}, cannot be used: {error!r}", stacklevel=2)
     return known
 
 

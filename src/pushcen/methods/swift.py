@@ -47,6 +47,8 @@ class Swift(Method):
         """Average with this client's row of coefficients."""
         if place.edges is None:
             raise OptionError("method.name = 'swift': needs a fixed graph; set neighbours.kind, or take swift-random")
+        if place.me not in place.edges:
+            raise OptionError(f"neighbours: the graph has no {place.me}")
         return protocol.swift(_rows(_Same(place.edges))[place.me], place.start, self.every)
 
 
