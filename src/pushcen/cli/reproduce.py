@@ -55,6 +55,7 @@ def reproduce(
     if what in COUNTED:
         for made in _counted(what, dataset):
             _print(made, table)
+            typer.echo()
         return
     from pushcen.reproduce.experiment import read
     from pushcen.reproduce.keep import keep
@@ -84,7 +85,7 @@ def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
         world(dataset, "paper")
     sets = (dataset,) if dataset else paper.DATASETS
     if what == "table2":
-        return [communication.table2(sets)]
+        return [communication.table2(sets), communication.table6(sets)]
     return [operations.table3(sets)] if what == "table3" else [appendix.bits(sets), appendix.operations(sets)]
 
 
