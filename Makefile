@@ -3,10 +3,10 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow check format bench figures clean
+.PHONY: demo test test-slow check format bench figures results clean
 
-demo: $(READY)  ## what the codec makes of two models
-	$(BIN)/pushcen codec demo
+demo: $(READY)  ## five methods in the same world: a table and a figure
+	$(BIN)/pushcen compare
 
 test: $(READY)  ## every test but the slow ones
 	$(BIN)/pytest -m "not slow" -n 2
@@ -26,11 +26,18 @@ format: $(READY)  ## what `check` can mend by itself
 bench: $(READY)  ## measure, side by side, on this machine
 	$(BIN)/pushcen bench codec
 	$(BIN)/pushcen bench protocol
+	$(BIN)/pushcen bench simulator
 
 figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_codec.py
 	$(BIN)/python scripts/draw_protocol.py
 	$(BIN)/python scripts/draw_data.py
+	$(BIN)/python scripts/draw_workflow.py
+	$(BIN)/python scripts/draw_regulariser.py
+
+results: $(READY)  ## every run behind docs/results.md: hours on two cores; it goes on where it was stopped
+	scripts/run_results.sh
+	$(BIN)/python scripts/write_results.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -23,6 +23,9 @@ HEAVY = (
     "sklearn",
     "networkx",
     "matplotlib",
+    "pandas",
+    "pydantic",
+    "scipy",
 )
 
 

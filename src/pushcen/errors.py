@@ -29,16 +29,12 @@ class ConfigError(PushcenError, ValueError):
     """A config with a key that is not known or a value that cannot be; its lines name each of them."""
 
 
-class RunError(PushcenError, ValueError):
-    """A run folder that is not there, not one, damaged, or another run's."""
-
-
 class LearningError(PushcenError, ValueError):
     """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""
 
 
 class RunError(PushcenError, ValueError):
-    """A run's folder cannot be used as asked: it is taken, is another run's, or is damaged."""
+    """A run folder that is not there, not one, damaged, or another run's."""
 
 
 class CertificateError(PushcenError):

@@ -77,14 +77,18 @@ def test_a_hundred_kills_lose_and_make_no_mass_and_do_not_hurt(tmp_path):
 
 @pytest.mark.slow
 def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path):
-    """Three seeds, 20 compute events each: within three points."""
+    """Three seeds, 20 compute events each: within three points.
+
+    A peer here merges, trains and pushes within a moment, once a second: in the simulator that is `collect = "end"`
+    with a constant time. (With each push a whole event after its merge, all in step, clients fare worse there.)
+    """
     from pushcen.config import load_config
     from pushcen.runs import launch
 
     events, seeds = 20, (0, 1, 2)
     real, simulated = [], []
     for seed in seeds:
-        settings = {"seed": seed, "runtime.start_with": 7, "runtime.pause": 0.5, "runtime.evaluate_every": events}
+        settings = {"seed": seed, "runtime.start_with": 7, "runtime.pause": 1.0, "runtime.evaluate_every": events}
         network = LocalNetwork(tmp_path / f"real{seed}", "digits", 8, events, {**QUICK, **settings})
         network.start()
         try:
@@ -92,8 +96,9 @@ def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path):
         finally:
             network.stop()
         assert network.audit().balanced
+        assert statistics.median(row["seconds"] for name in network.names for row in network.rows(name)) < 0.4
         real.append(statistics.fmean(map(network.accuracy, network.names)))
-        world = {"clients": 8, "seed": seed, "horizon": float(events), "collect": "start", "compute.kind": "constant"}
+        world = {"clients": 8, "seed": seed, "horizon": float(events), "collect": "end", "compute.kind": "constant"}
         config = load_config("digits", {**world, "participation.delayed": 0.0})
         simulated.append(launch(config, tmp_path / f"simulated{seed}").last["accuracy"])
     print(f"real {real}, simulated {simulated}")

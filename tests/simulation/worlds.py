@@ -32,7 +32,7 @@ def global_test():
 def world(method=None, workers=2, **sections):
     method = method or PushCen(clusters=4, receivers=3, limit=4)
     sections = {"clients": 8, "seed": 3, "horizon": 6.0} | sections
-    sections.setdefault("executor", Executor(workers=workers))
+    sections.setdefault("executor", Executor(workers=workers, ahead=4))
     return World(method, sections.pop("training", Training(batch=16, lr=1e-2)), **sections)
 
 

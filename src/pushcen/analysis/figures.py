@@ -97,11 +97,14 @@ def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
 
 def mass(groups: Sequence[Group]) -> "Figure | None":
     """Draw the mass that clients hold and the consensus error, over pseudo-time."""
-    names = (("mass_held", "mass in clients' hands (share)"), ("mass_destroyed", "mass destroyed (share)"))
-    names += (("consensus_error", "consensus error"),)
+    names = {
+        "mass_held": "mass in clients' hands (share)",
+        "mass_destroyed": "mass destroyed (share)",
+        "consensus_error": "consensus error",
+    }
     panels = [
         (name, text)
-        for name, text in names
+        for name, text in names.items()
         if any((band := group.band(name)).times and (any(band.mean) or name != "mass_destroyed") for group in groups)
     ]
     if not panels:

@@ -67,7 +67,7 @@ class Table:
             pad_edge=False,
         )
         for column in self.columns:
-            title = escape(column.title.replace(" ", "\n"))  # narrow: a terminal may have 80 columns
+            title = escape(column.title if column.left else column.title.replace(" ", "\n"))  # 80 columns do
             table.add_column(title, justify="left" if column.left else "right", no_wrap=not column.left)
         for at, column in enumerate(self.columns):
             if column.left:

@@ -23,8 +23,8 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
         Column("events", number),
         Column("time", duration),
     ]
-    names = ("accuracy", "accuracy_sd", "accuracy_worst_tenth", "delayed_best", "bytes_per_push", "bytes_sent")
-    names += ("flops", "steps", "times.run")
+    names = ["accuracy", "accuracy_sd", "accuracy_worst_tenth", "delayed_best", "bytes_per_push", "bytes_sent"]
+    names += ["flops", "steps", "times.run"]
     rows: list[list[Any]] = [[group.label, *map(group.mean, names)] for group in groups]
     notes = [
         "accuracy: top-1 on each client's own test data at the end, mean and SD over clients; delayed: mean over "

@@ -12,7 +12,22 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import audit, bench, certs, codec, compare, data, export, forget, peer, report, simulate, sweep, up
+from pushcen.cli import (
+    audit,
+    bench,
+    certs,
+    codec,
+    compare,
+    data,
+    export,
+    forget,
+    peer,
+    report,
+    reproduce,
+    simulate,
+    sweep,
+    up,
+)
 
 
 class _Commands(TyperGroup):
@@ -37,6 +52,7 @@ app.command()(simulate.simulate)
 app.command()(compare.compare)
 app.command()(sweep.sweep)
 app.command()(report.report)
+app.command()(reproduce.reproduce)
 app.command()(export.export)
 app.command()(up.up)
 app.command()(peer.peer)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.config.build import Builder, Registry, Text, flat
-from pushcen.config.config import Config, TaskChoice, differences, put
+from pushcen.config.config import Config, TaskChoice, differences, plain_method, put
 from pushcen.config.flags import parse_settings
 from pushcen.config.toml import presets, read_toml, write_toml
 from pushcen.errors import ConfigError
@@ -39,6 +39,7 @@ __all__ = [
     "flat",
     "load_config",
     "parse_settings",
+    "plain_method",
     "presets",
     "put",
     "read_toml",

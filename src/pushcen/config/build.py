@@ -81,8 +81,8 @@ class Builder:
     def plain(self, section: Any) -> dict[str, Any]:
         """Return a dataclass as plain values, the inverse of `build`; what is None is left out: TOML has no null."""
         values: dict[str, Any] = {}
-        for kind, registry in self._chosen.items():
-            if isinstance(section, kind):
+        for base, registry in self._chosen.items():
+            if isinstance(section, base):
                 values["name"] = registry.name(type(section))
         kind: Any = type(section)
         for name in hints(kind):
@@ -160,11 +160,16 @@ def hints(kind: Any) -> dict[str, Any]:
     return {field.name: found[field.name] for field in dataclasses.fields(kind) if field.init}
 
 
+@functools.cache
+def _adapter(hint: Any) -> "pydantic.TypeAdapter[Any]":
+    return pydantic.TypeAdapter(hint)
+
+
 def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
     readings = [_typed(value), str(value)] if isinstance(value, Text) else [value]
     for reading in readings:
         try:  # as JSON, where a list may be a tuple and nothing else is bent: "1" is no number, 1 is no text
-            return pydantic.TypeAdapter(hint).validate_json(json.dumps(reading), strict=True)
+            return _adapter(hint).validate_json(json.dumps(reading), strict=True)
         except (pydantic.ValidationError, TypeError):
             continue
     problems.append(f"{key} = {_shown(value)}: must be {describe(hint)}")

@@ -1,5 +1,6 @@
 """The config of both worlds: the simulated one, what clients learn, and how real peers behave."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from typing import Any
 from pushcen.config.build import Builder, Registry, flat
 from pushcen.errors import ConfigError, PushcenError
 from pushcen.learning import TaskFunction, Training, load_task
-from pushcen.methods import Method, PushCen, method_named, methods
+from pushcen.methods import Method, PushCen, method_named
 from pushcen.runtime.settings import Runtime
 from pushcen.simulation import World
 from pushcen.tasks import DataSource, ImageTask
@@ -62,7 +63,7 @@ class Config(World):
                     f"{config.task.function!r} brings model and data; leave one of them out"
                 )
         else:
-            config.images()
+            config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=config.images().model))
         return config
 
     def plain(self) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class Config(World):
             values["task"] = {"function": self.task.function}
             del values["data"]
         else:
-            values["task"] = {"model": self.images().model} | ({"weights": w} if (w := self.task.weights) else {})
+            del values["task"]["function"]
         plain_first = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
         return plain_first | values
 
@@ -156,9 +157,20 @@ def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return sorted(key for key in mine.keys() | yours.keys() if mine.get(key) != yours.get(key))
 
 
-def _name(kind: type) -> str:
-    name = str(getattr(kind, "name", ""))
-    return name if methods().get(name) is kind else f"{kind.__module__}:{kind.__qualname__}"
+def plain_method(method: Method) -> dict[str, Any]:
+    """Return a method as the section `method` has it.
+
+    >>> plain_method(PushCen(clusters=8))["clusters"]
+    8
+    """
+    return BUILDER.plain(method)
+
+
+def _name(kind: type[Method]) -> str:
+    with contextlib.suppress(PushcenError):
+        if method_named(kind.name) is kind:
+            return kind.name
+    return f"{kind.__module__}:{kind.__qualname__}"
 
 
 BUILDER = Builder({Method: Registry(method_named, _name)})

@@ -47,6 +47,9 @@ def method_named(name: str) -> type[Method]:
     """
     if ":" in name:
         return _checked(locate(name, "method.name"), name)
+    for method in _HERE:  # before all installed packages are looked through
+        if method.name == name:
+            return method
     known = methods()
     if name in known:
         return known[name]

@@ -29,7 +29,7 @@ def export_model(folder: Path, client: int | None = None, out: Path | None = Non
         raise RunError(f"{folder}: has no checkpoint yet, and so no model")
     saved = checkpoint.Saved(found)
     tensors = _reference(config, saved) if client is None else part_of("model", saved.learner(client).tensors)
-    file = out or folder / ("reference.safetensors" if client is None else f"client-{client}.safetensors")
+    file = out or folder / f"model-{'reference' if client is None else client}.safetensors"
     save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file)
     return file, _example(config, tensors, file)
 

@@ -1,6 +1,5 @@
 """Start a run in a folder, or go on with it; the folder's config decides which of the two it is."""
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,8 +26,8 @@ def launch(
 ) -> Run:
     """Run `config` in `folder` to its end, or until it is interrupted.
 
-    A new folder is made; one that holds a run of the same config is continued, and if it is finished, it is left as it is:
-    that another run is there is an error. `task` is the task function itself, if it has no importable name.
+    A new folder is made. A run of the same config that is there already goes on, or, if it is finished, is left as it
+    is; another run is an error. `task` is the task function itself, where its name cannot be imported.
     """
     values = config.plain()
     resume = (folder / CONFIG).is_file()
@@ -46,8 +45,7 @@ def launch(
         write_toml(values, folder / CONFIG)
     simulate_world(config, function, folder, told, resume=resume, global_test=_global_test(config, function))
     done = Run.open(folder)
-    with contextlib.suppress(OSError):
-        draw(done)
+    draw(done)
     return done
 
 

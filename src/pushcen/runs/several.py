@@ -1,4 +1,4 @@
-"""Several runs in one folder: methods in the same world, or the points of a sweep. What is finished is not run again."""
+"""Several runs in one folder: methods in the same world, or the points of a sweep."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -19,7 +19,8 @@ class Carrier:
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
-        self._network = engine.world.network
+        self._network = network = engine.world.network
+        self._instant, self._loss, self._notice = network.instant, network.loss, network.notice
         self.rng = stream(engine.world.seed, "network")
 
     def send(self, node: Node, envelopes: Sequence[Envelope]) -> None:
@@ -27,22 +28,22 @@ class Carrier:
         sizes = node.facts.sizes
         node.messages_sent += len(envelopes)
         node.bytes_sent += sum([sizes[envelope[2]] for envelope in envelopes])
-        if self._network.instant:
+        if self._instant:
             self._send_at_once(node, envelopes, sizes)
         else:
             self._send_later(node, envelopes, sizes)
 
     def _send_at_once(self, node: Node, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
-        loss, at, peer, random = self._network.loss, self._engine.at, node.client.peer, self.rng.random
-        answers_get_lost = loss and self._network.notice == "doubt"
+        loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self.rng.random
+        answers_get_lost = loss and self._notice == "doubt"
         self._engine.events += len(envelopes)
         for envelope in envelopes:
             other = at.get(envelope[1])
             if other is None or not other.online or (loss and random() < loss):
                 self._lose(node, sizes[envelope[2]])
-                if self._network.notice == "sure":
+                if self._notice == "sure":
                     peer.failed(envelope)
-                elif self._network.notice == "silent":
+                elif self._notice == "silent":
                     peer.arrived(envelope, peer.boots.get(envelope[1], 1))
                 continue
             client = other.client

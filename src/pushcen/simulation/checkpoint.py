@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
 from pushcen.codec import Payload
@@ -24,6 +24,7 @@ from pushcen.simulation.folder import CHECKPOINT, Folder, as_json, replace, sync
 from pushcen.simulation.node import Node
 
 VERSION = 1
+GROUP = 32  # learners in one file
 
 
 def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
@@ -36,7 +37,7 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
     new = base / f"{name}.new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
-    plain = [_save_learner(engine, node, new) for node in engine.nodes]
+    plain = [state for group in range(0, len(engine.nodes), GROUP) for state in _save_learners(engine, group, new)]
     tickets: dict[int, Ticket] = {}
     state = {
         "version": VERSION,
@@ -73,7 +74,7 @@ def find(path: Path) -> Path | None:
     if not current.exists():
         return None
     name = current.read_text(encoding="utf-8").strip()
-    found = current.with_name(name)
+    found = current.parent / name
     if "/" in name or not (found / "state.json").is_file():
         raise RunError(f"{current}: names {name!r}, and there is no such checkpoint")
     return found
@@ -97,7 +98,10 @@ class Saved:
     def learner(self, client: int) -> State:
         """Read what a client's learner saved."""
         try:
-            return State(load_file(self.path / f"client-{client}.safetensors"), self.plain["learners"][client])
+            with safe_open(self.path / f"learners-{client // GROUP * GROUP}.safetensors", "pt") as file:
+                mine = [name for name in file.keys() if name.startswith(f"{client}/")]  # noqa: SIM118
+                tensors = {name.partition("/")[2]: file.get_tensor(name) for name in mine}
+            return State(tensors, self.plain["learners"][client])
         except (OSError, SafetensorError, KeyError, IndexError, TypeError) as error:
             raise RunError(f"{self.path}: client {client} cannot be read: {error!r:.200}") from error
 
@@ -126,13 +130,16 @@ class Saved:
             raise RunError(f"{self.path}: cannot be read: {error!r:.200}") from error
 
 
-def _save_learner(engine: Engine, node: Node, into: Path) -> dict[str, Any]:
-    state: State = engine.runs.wait(node.proxy.ask("save"))
-    save_file(
-        {name: tensor.contiguous() for name, tensor in state.tensors.items()},
-        into / f"client-{node.index}.safetensors",
-    )
-    return state.plain
+def _save_learners(engine: Engine, group: int, into: Path) -> list[dict[str, Any]]:
+    nodes = engine.nodes[group : group + GROUP]
+    states: list[State] = [engine.runs.wait(ticket) for ticket in [node.proxy.ask("save") for node in nodes]]
+    tensors = {
+        f"{node.index}/{name}": tensor.contiguous()
+        for node, state in zip(nodes, states, strict=True)
+        for name, tensor in state.tensors.items()
+    }
+    save_file(tensors, into / f"learners-{group}.safetensors")
+    return [state.plain for state in states]
 
 
 def _engine_state(engine: Engine) -> dict[str, Any]:

@@ -108,7 +108,7 @@ class Presence:
         engine.online.add(node.name)
         engine.at[node.peer.me] = node
         self._hear_farewells(node)
-        if engine.moves_mass:
+        if engine.moves_mass and node.visits:  # else nobody knows it yet
             self._greet(node)
         engine.start(node)
 

@@ -70,7 +70,7 @@ def gradient(learner: Learner) -> tuple[float, torch.Tensor]:
     total = 0.0
     for places in torch.arange(count).split(max(batch, 256)):  # type: ignore[no-untyped-call]
         inputs, targets = data.to_device(gather(places), learner.device)
-        loss = task.loss(learner._forward(inputs), targets) * (len(places) / count)
+        loss = learner._loss(inputs, targets)[0] * (len(places) / count)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
     row = torch.cat([flatten(torch.zeros_like(t) if t.grad is None else t.grad).cpu().double() for t in tensors])

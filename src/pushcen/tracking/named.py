@@ -32,10 +32,11 @@ def _tracker(name: str, folder: Path, config: Mapping[str, Any]) -> Observer:
         raise OptionError(f"track = {name!r}: must be one of {', '.join(TRACKERS)}, or module:Class")
     try:
         made = locate(where, "track")(folder, config)
-    except ImportError as error:
+    except (ImportError, OptionError) as error:
         if not package:
             raise
-        raise OptionError(f"track = {name!r}: {error}; pip install 'pushcen[{package}]' brings it") from None
+        why = str(error).rpartition(": ")[2]
+        raise OptionError(f"track = {name!r}: {why}; pip install 'pushcen[{package}]' brings it") from None
     missing = [part for part in ("started", "progress", "evaluated", "ended") if not hasattr(made, part)]
     if missing:
         raise OptionError(f"track = {name!r}: is no observer: it has no {', '.join(missing)}")

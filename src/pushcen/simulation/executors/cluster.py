@@ -5,13 +5,14 @@ is kept. What a task needs of others is passed as references, which Ray fetches 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from pushcen.codec import Payload
 from pushcen.errors import OptionError
-from pushcen.learning import Samples
+from pushcen.learning import Outcome, Samples
 from pushcen.simulation.executors.host import Host, Make, Operation
 from pushcen.simulation.executors.ticket import Ticket
 
@@ -42,6 +43,8 @@ class Worker:
     def run(self, client: int, operations: Sequence[Operation], *inputs: Any) -> tuple[Any, Any]:
         """Carry a task out."""
         facts, product = self._host.run(client, operations, [self._open(thing, client) for thing in inputs])
+        if isinstance(facts, Outcome):
+            facts = replace(facts, payloads={})  # they travel as the product
         return facts, _packed(product)
 
     def _open(self, thing: Any, client: int) -> Any:

@@ -6,7 +6,7 @@ made, in the order in which the operations use them. Threads share one host; on 
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -103,15 +103,16 @@ class Host:
         client: int,
         given: Iterator[Any],
         own: int,
-        models: list[tuple[int, int]],
+        weights: Sequence[int],
+        parts: Sequence[int],
         adopts: bool,
         encode: bool,
         measure: bool,
     ) -> tuple[Outcome, Any]:
         """Run a compute event; the payloads are the product."""
-        work = Work(own, [Model(weight, part, next(given)) for weight, part in models], adopts)
-        outcome = self.learners[client].step(work, encode=encode, measure=measure)
-        return replace(outcome, payloads={}), outcome.payloads
+        models = list(map(Model._make, zip(weights, parts, given, strict=False)))
+        outcome = self.learners[client].step(Work(own, models, adopts), encode=encode, measure=measure)
+        return outcome, outcome.payloads
 
     def do_encode(self, client: int, _: Iterator[Any]) -> tuple[None, Any]:
         """Encode the weights as they are."""

@@ -41,9 +41,9 @@ class Proxy:
 
     def step(self, work: Work) -> Ticket:
         """Merge, train, encode."""
-        self._inputs += [payloads for _, _, payloads in work.models]
-        models = [(weight, part) for weight, part, _ in work.models]
-        ticket: Ticket = self.ask("step", work.own, models, work.adopts, self.encodes, self.measures)
+        weights, parts, payloads = zip(*work.models, strict=True) if work.models else ((), (), ())
+        self._inputs += payloads
+        ticket: Ticket = self.ask("step", work.own, weights, parts, work.adopts, self.encodes, self.measures)
         return ticket
 
     def ask(self, name: str, *arguments: Any, inputs: list[Any] | None = None) -> Any:

@@ -29,8 +29,8 @@ class Part(NamedTuple):
 def parts(engine: "Engine") -> list[Part]:
     """List every model that has mass, and how much: together X_tot, and all mass there is.
 
-    What is under way on a link weighs on the newest envelope there; what was lost there, on its sender's model, on
-    which it will travel. Methods that move no mass give every model that is online the same weight.
+    What is under way weighs on the envelope that brings it; what was lost there, on its sender's model, on which it
+    will travel. Methods that move no mass give every model that is online the same weight.
     """
     if not engine.moves_mass:
         return [Part(node, 1, "row") for node in engine.nodes if node.online]
@@ -41,15 +41,13 @@ def parts(engine: "Engine") -> list[Part]:
         peer, own = node.peer, node.peer.held
         for who, sent in peer.sent.items():
             other = engine.at.get(who)
-            if other is not None:
-                missing = sent - other.peer.answer(peer.me).accepted
-            else:
-                missing = sent - credited.get(who, {}).get(peer.me, 0)
-            envelope = under_way.get((peer.me, who))
-            if missing and envelope is not None:
-                found.append(Part(node, missing, "payloads", envelope.payload))
-            else:
-                own += missing
+            gone = credited.get(who, {}).get(peer.me, 0)
+            there = gone if other is None else other.peer.answer(peer.me).accepted
+            for envelope in under_way.get((peer.me, who), ()):
+                if envelope.total > there:
+                    found.append(Part(node, envelope.total - there, "payloads", envelope.payload))
+                    there = envelope.total
+            own += sent - there
         waiting = [(mass, envelope.payload) for mass, envelope in peer.peek()]
         waiting += [(mass, payloads) for mass, _, payloads in node.work.models] if node.work else []
         folded = peer.waiting - sum(mass for mass, _ in waiting)
@@ -74,16 +72,14 @@ def reference(engine: "Engine") -> Any:
     return ticket
 
 
-def _under_way(engine: "Engine") -> dict[tuple[PeerId, PeerId], Envelope]:
-    """Find the newest envelope that is under way on each link."""
-    newest: dict[tuple[PeerId, PeerId], Envelope] = {}
+def _under_way(engine: "Engine") -> dict[tuple[PeerId, PeerId], list[Envelope]]:
+    """Find the envelopes that are under way on each link, in the order in which they come."""
+    found: dict[tuple[PeerId, PeerId], list[Envelope]] = {}
     for _, _, _, kind, data in engine.queue.entries():
         if kind == "deliver" and not data[1]:
             envelope = data[0]
-            link = (envelope.sender, envelope.receiver)
-            if link not in newest or envelope.sequence > newest[link].sequence:
-                newest[link] = envelope
-    return newest
+            found.setdefault((envelope.sender, envelope.receiver), []).append(envelope)
+    return found
 
 
 class Reference(Meter):

@@ -1,0 +1,186 @@
+"""Simulations from Python: `pushcen.simulate(...)` and `pushcen.compare(...)`. Imports torch only when called."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from pushcen.analysis import Table
+    from pushcen.config import Config
+    from pushcen.learning import TaskFunction
+    from pushcen.methods import Method
+    from pushcen.runs import Run
+    from pushcen.simulation import Observer
+
+Source = str | Path | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run came to. In a notebook it shows its table."""
+
+    run: "Run"
+
+    @property
+    def folder(self) -> Path:
+        """Where everything is."""
+        return self.run.folder
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end; if it was interrupted, `simulate(..., folder=...)` goes on with it."""
+        return self.run.finished
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The figures at the end; empty while it is not finished."""
+        return self.run.summary or {}
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """A row for each evaluation: time, accuracy, loss, bytes_sent, ..."""
+        return self.run.frame()
+
+    @property
+    def clients(self) -> "pd.DataFrame":
+        """The accuracy of each client (with `evaluation.per_client`): times down, clients across."""
+        return self.run.client_frame()
+
+    @property
+    def table(self) -> "Table":
+        """The closing table."""
+        return Comparison({self.run.method: self}).table
+
+    def plot(self, figure: str = "accuracy") -> "Figure | None":
+        """Draw accuracy, delayed, accuracy_bytes or mass, as a figure of matplotlib."""
+        return Comparison({self.run.method: self}).plot(figure)
+
+    def _repr_html_(self) -> str:
+        return self.table.to("html")
+
+
+@dataclass(frozen=True)
+class Comparison(Mapping[str, Result]):
+    """Results by method, all of the same world."""
+
+    results: dict[str, Result]
+
+    def __getitem__(self, name: str) -> Result:
+        return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """All rows of all methods, with a column `method`."""
+        import pandas as pd
+
+        return pd.concat([result.frame.assign(method=name) for name, result in self.items()], ignore_index=True)
+
+    @property
+    def table(self) -> "Table":
+        """One row for each method."""
+        from pushcen.analysis import comparison, group
+
+        return comparison(group([result.run for result in self.values()]))
+
+    def plot(self, figure: str = "accuracy") -> "Figure | None":
+        """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw."""
+        from pushcen.analysis import group
+        from pushcen.analysis.figures import FIGURES
+        from pushcen.errors import OptionError
+
+        if figure not in FIGURES:
+            raise OptionError(f"figure = {figure!r}: must be one of {', '.join(FIGURES)}")
+        return FIGURES[figure][1](group([result.run for result in self.values()]))
+
+    def _repr_html_(self) -> str:
+        return self.table.to("html")
+
+
+def simulate(
+    config: Source = "digits",
+    *,
+    task: "TaskFunction | str | None" = None,
+    method: "Method | str | None" = None,
+    folder: str | Path | None = None,
+    observers: "Sequence[Observer]" = (),
+    track: Sequence[str] = (),
+    **settings: Any,
+) -> Result:
+    """Simulate one world, and return what came out.
+
+    `config` is a TOML file, a preset by its name, or nested values; `settings` change single values or sections. `task`
+    is a function `(client, clients) -> Task`, or its name; `method` a name, or an object: `PushCen(clusters=16)`. In a
+    `folder` that holds a run of the same config, it goes on with it; with no folder, it takes a temporary one.
+
+    >>> result = simulate(clients=3, horizon=0.5, network={"loss": 0.1}, seed=1)
+    >>> result.finished, list(result.frame["time"])
+    (True, [0.5])
+    """
+    from pushcen.runs import launch
+
+    load, function = _loader(config, task, settings)
+    chosen = load({} if method is None else {"method": _plain_method(method)})
+    return Result(launch(chosen, _folder(folder), task=function, observers=observers, track=track))
+
+
+def compare(
+    methods: "Sequence[Method | str]" = ("pushcen", "async-dfedavg", "swift", "divshare", "independent"),
+    config: Source = "digits",
+    *,
+    task: "TaskFunction | str | None" = None,
+    folder: str | Path | None = None,
+    observers: "Sequence[Observer]" = (),
+    track: Sequence[str] = (),
+    **settings: Any,
+) -> Comparison:
+    """Run several methods in the same world: same data, same join times, same first weights. What is done stays.
+
+    >>> results = compare(["pushcen", "independent"], clients=3, horizon=0.5)
+    >>> list(results), results["independent"].summary["traffic"]["bytes_sent"]
+    (['pushcen', 'independent'], 0)
+    """
+    from pushcen.runs import folder_name, launch
+
+    load, function = _loader(config, task, settings)
+    where, results = _folder(folder), {}
+    for method in methods:
+        chosen = load({"method": _plain_method(method)})
+        at = where / folder_name(chosen.method_name)
+        run = launch(chosen, at, task=function, observers=observers, track=track)
+        results[chosen.method_name] = Result(run)
+    return Comparison(results)
+
+
+def _loader(
+    config: Source, task: "TaskFunction | str | None", settings: Mapping[str, Any]
+) -> "tuple[Callable[[dict[str, Any]], Config], TaskFunction | None]":
+    from pushcen.config import flat, load_config
+
+    changed = flat(settings)
+    if isinstance(task, str):
+        changed["task.function"] = task
+    elif task is not None:
+        changed["task.function"] = f"{task.__module__}:{getattr(task, '__qualname__', type(task).__qualname__)}"
+    function = None if isinstance(task, str) else task
+    return lambda more: load_config(config, changed | flat(more)), function
+
+
+def _plain_method(method: "Method | str") -> dict[str, Any]:
+    from pushcen.config import plain_method
+
+    return {"name": method} if isinstance(method, str) else plain_method(method)
+
+
+def _folder(folder: str | Path | None) -> Path:
+    return Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="pushcen-"))

@@ -1,0 +1,171 @@
+"""The config: every option in one place, told back whole, and every mistake named."""
+
+import sys
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pushcen.config import ConfigError, Text, differences, flat, load_config, parse_settings, presets, write_toml
+from pushcen.errors import PushcenError
+from pushcen.methods import methods
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"network": {"los": 0.1}}, "network.los = 0.1: no such key. Did you mean network.loss? network has latency"),
+        ({"alpha": 0.1}, "alpha = 0.1: no such key. Did you mean data.alpha?"),
+        ({"participaton": {}}, "participaton = {}: no such key. Did you mean participation?"),
+        ({"clients": "many"}, "clients = 'many': must be a whole number"),
+        ({"clients": 2.5}, "clients = 2.5: must be a whole number"),
+        ({"clients": True}, "clients = True: must be a whole number"),
+        ({"clients": 0}, "clients = 0: must be a whole number, 1 or more"),
+        ({"network": {"loss": "0.1"}}, "network.loss = '0.1': must be a number"),
+        ({"network": {"loss": 1.5}}, "network.loss = 1.5: must be a number from 0 to 1"),
+        ({"network": 3}, "network = 3: must be a section, with latency"),
+        ({"meters": {"names": "mass"}}, "meters.names = 'mass': must be a list, each a text"),
+        ({"evaluation": {"reference": 1}}, "evaluation.reference = 1: must be true or false"),
+        ({"method": {"name": "pushcan"}}, "method.name = 'pushcan': there is no such method; did you mean pushcen?"),
+        ({"method": {"clusters": 1}}, "method.clusters = 1: must be a whole number between 2 and 256"),
+        ({"method": {"name": "swift", "clusters": 8}}, "method.clusters = 8: no such key"),
+        ({"methods": {"pushcen": {"recievers": 3}}}, "methods.pushcen.recievers = 3: no such key. Did you mean"),
+        ({"methods": {"pushcan": {}}}, "methods = 'pushcan': there is no such method"),
+        ({"training": {"lr": -1}}, "training.lr = -1.0: must be a number above 0"),
+        ({"data": {"partition": "iid", "alpha": 0.1}}, "data.alpha = 0.1: partition iid has no such option"),
+        ({"task": {"model": "cn"}}, "task.model = 'cn': must be one of cnn, lenet, resnet18"),
+        (
+            {"task": {"function": "a:b"}, "data": {"alpha": 1}},
+            "data.alpha = 1: is not read where task.function = 'a:b'",
+        ),
+        ({"collect": "middle"}, "collect = 'middle': must be one of end, start"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key_its_value_and_what_would_be_right(values, said):
+    with pytest.raises(PushcenError) as caught:
+        load_config(values)
+    assert said in str(caught.value)
+
+
+def test_all_mistakes_are_told_at_once():
+    with pytest.raises(ConfigError) as caught:
+        load_config({"clients": "many", "network": {"loss": "high", "los": 1}, "method": {"clusters": 1}})
+    assert [line.split(" ")[0] for line in str(caught.value).splitlines()] == [
+        "clients", "network.loss", "network.los", "method.clusters",
+    ]  # fmt: skip
+
+
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "clients": st.integers(1, 10**6),
+        "seed": st.integers(0, 2**40),
+        "horizon": st.floats(0, 1e6),
+        "collect": st.sampled_from(["end", "start"]),
+        "method.name": st.sampled_from(list(methods())),
+        "network.loss": st.floats(0, 1),
+        "network.notice": st.sampled_from(["sure", "doubt", "silent"]),
+        "compute.classes": st.lists(st.floats(0.01, 100), min_size=1, max_size=4),
+        "participation.delayed": st.floats(0, 1),
+        "participation.farewell": st.booleans(),
+        "evaluation.every": st.floats(0.01, 10),
+        "meters.names": st.lists(st.sampled_from(["mass", "traffic", "kept"]), unique=True),
+        "training.lr": st.floats(1e-9, 1),
+        "data.source": st.text(min_size=1, max_size=20),
+        "data.alpha": st.floats(0.01, 10),
+    },
+)
+
+
+@given(VALUES)
+def test_what_is_written_back_builds_the_same_config(values):
+    config = load_config("digits", values)
+    assert load_config(config.plain()) == config
+    assert differences(config.plain(), load_config(config.plain()).plain()) == []
+
+
+@given(VALUES)
+def test_a_config_survives_its_file(tmp_path_factory, values):
+    config = load_config("digits", values)
+    file = tmp_path_factory.mktemp("config") / "config.toml"
+    write_toml(config.plain(), file)
+    assert load_config(file) == config
+    assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
+
+
+@given(VALUES)
+def test_flags_say_the_same_as_values(values):
+    flags = {
+        key: Text(str(value).lower() if isinstance(value, bool) else repr(value).strip("'"))
+        for key, value in values.items()
+        if key != "data.source"
+    }
+    given_so = {key: value for key, value in values.items() if key != "data.source"}
+    assert load_config("digits", flags) == load_config("digits", given_so)
+
+
+def test_a_flag_is_read_as_its_options_type():
+    changed = parse_settings(["clients=7", "data.source=2024", "network.loss=.5", "meters.names=['mass']"])
+    config = load_config("digits", changed)
+    assert (config.clients, config.data.source, config.network.loss) == (7, "2024", 0.5)
+    assert config.meters.names == ("mass",)
+
+
+def test_another_method_keeps_the_options_that_it_has_too():
+    values = {"method": {"name": "pushcen", "clusters": 8, "limit": 3}}
+    assert load_config(values, {"method.name": "push-sum"}).method.limit == 3
+    with pytest.raises(ConfigError, match=r"method.clusters = 8: no such key"):
+        load_config(values, {"method.name": "push-sum", "method.clusters": 8})
+
+
+def test_options_for_a_method_by_name_hold_wherever_it_is_chosen():
+    values = {"methods": {"pushcen": {"receivers": 3, "clusters": 8}, "divshare": {"receivers": 1}}}
+    assert load_config(values, {"method.clusters": 4}).method.receivers == 3
+    assert load_config(values, {"method.clusters": 4}).method.clusters == 4
+    assert load_config(values, {"method": "divshare"}).method.receivers == 1
+
+
+def test_a_method_that_needs_a_graph_gets_one_unless_told_otherwise():
+    assert load_config("digits", {"method": "swift"}).neighbours.kind == "graph"
+    assert load_config("digits", {"method": "swift", "neighbours.kind": "view"}).neighbours.kind == "view"
+
+
+def test_a_method_of_ones_own_is_written_back_by_the_name_that_finds_it(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from dataclasses import dataclass\nfrom pushcen.methods import AsyncDFedAvg\n"
+        "@dataclass(frozen=True)\nclass Mine(AsyncDFedAvg):\n    name = 'mine'\n    extra: int = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    config = load_config({"method": {"name": "mine:Mine", "extra": 5}})
+    assert config.plain()["method"]["name"] == "mine:Mine"
+    assert load_config(config.plain()).method.extra == 5
+
+
+def test_how_a_run_is_carried_out_makes_no_other_run():
+    one, other = load_config("digits", {"executor.workers": 1}), load_config("digits", {"executor.workers": 2})
+    assert one != other
+    assert differences(one.plain(), other.plain()) == []
+    assert differences(one.plain(), load_config("digits", {"seed": 1}).plain()) == ["seed"]
+
+
+def test_what_is_resolved_is_written_out(tmp_path):
+    write_toml(load_config("digits", {"data.source": "cifar10"}).plain(), tmp_path / "config.toml")
+    values = flat(tomllib.loads((tmp_path / "config.toml").read_text()))
+    assert (values["task.model"], values["data.alpha"], values["method.name"]) == ("lenet", 0.4, "pushcen")
+    assert not [key for key in values if key.startswith("methods.")]
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_a_config(name):
+    assert load_config(name).clients > 1
+
+
+def test_a_file_that_is_no_toml_is_refused_with_its_name(tmp_path):
+    (tmp_path / "bad.toml").write_text("clients = = 3")
+    with pytest.raises(ConfigError, match=r"bad.toml: .*line 1"):
+        load_config(tmp_path / "bad.toml")
+    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"bad.toml"):
+        load_config(tmp_path / "bad.toml")

@@ -1,0 +1,211 @@
+"""The same seed gives the same bytes, however many workers there are, and after whatever interruption."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pushcen.errors import RunError
+from pushcen.methods import DivShare, PushCen, Swift
+from pushcen.simulation import (
+    METERS,
+    Checkpoint,
+    Evaluation,
+    Executor,
+    Meters,
+    Neighbours,
+    Network,
+    Participation,
+    Quiet,
+)
+from tests.simulation.worlds import norm_task, plain, run
+
+EVERYTHING = {
+    "meters": Meters(METERS),
+    "evaluation": Evaluation(global_test=True, reference=True, per_client=True),
+    "network": Network(latency=0.2, jitter=0.3, loss=0.1, notice="doubt", duplicate=0.1, reorder=0.1),
+    "participation": Participation(
+        delayed=0.25, earliest=1, latest=2, churn=0.25, stay=1, away=0.5, crashes=0.25, between=1
+    ),
+}
+WORLDS = {
+    "plain": {},
+    "everything": EVERYTHING,
+    "everything, collected at the start": {**EVERYTHING, "collect": "start"},
+    "farewells": {"participation": Participation(churn=0.5, stay=1, away=0.5, farewell=True), "collect": "start"},
+    "every message": {"method": PushCen(clusters=4, receivers=3, limit=3, newest_only=False)},
+    "swift": {"method": Swift(), "neighbours": Neighbours(kind="graph", degree=2)},
+    "divshare": {"method": DivShare(parts=3, receivers=2), "neighbours": Neighbours(kind="view", size=4, bound=6)},
+}
+
+
+def files(folder):
+    summary = json.loads((folder / "summary.json").read_text())
+    return plain(summary), (folder / "metrics.jsonl").read_bytes()
+
+
+def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
+    options = {**EVERYTHING, "horizon": 3.0, "function": norm_task}
+    found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_another_seed_is_another_run(seed):
+    assert (plain(run(horizon=1.0, seed=3)) == plain(run(horizon=1.0, seed=seed))) == (seed == 3)
+
+
+class Stops(Quiet):
+    """Presses Ctrl-C when so many rows are there."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def evaluated(self, row):
+        self.rows -= 1
+        if self.rows == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path, name):
+    options = {"horizon": 4.0, **WORLDS[name], "workers": 2}
+    run(tmp_path / "straight", **options)
+    first = run(tmp_path / "broken", observer=Stops(2), **options)
+    assert first["status"] == "interrupted"
+    assert json.loads((tmp_path / "broken" / "status.json").read_text())["status"] == "interrupted"
+    assert not (tmp_path / "broken" / "summary.json").exists()
+    assert run(tmp_path / "broken", resume=True, **options)["status"] == "finished"
+    assert files(tmp_path / "broken") == files(tmp_path / "straight")
+
+
+PROGRAM = """
+import sys
+from pushcen.simulation import Checkpoint
+from tests.simulation.test_determinism import EVERYTHING
+from tests.simulation.worlds import run
+run(sys.argv[1], resume=True, checkpoint=Checkpoint(0.05), horizon=4.0, **EVERYTHING)
+"""
+
+
+def start(folder):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder)], env=environment, cwd=Path(__file__).parents[2]
+    )
+
+
+def kill_and_resume(folder, kills, seed):
+    """Kill a run as often as this at random moments once it has begun; then let it end."""
+    rng = random.Random(seed)
+    checkpoints = set()
+    for _ in range(kills):
+        process = start(folder)
+        status = folder / "status.json"
+        began = status.stat().st_mtime_ns if status.exists() else 0
+        while process.poll() is None and (status.stat().st_mtime_ns if status.exists() else 0) == began:
+            time.sleep(0.01)
+        time.sleep(rng.random() * 1.5)
+        process.kill()
+        process.wait()
+        current = folder / "checkpoint" / "current"
+        if current.exists():
+            checkpoints.add(current.read_text())
+        for line in (folder / "metrics.jsonl").read_text().splitlines()[:-1]:
+            json.loads(line)
+    process = start(folder)
+    assert process.wait() == 0
+    return checkpoints
+
+
+def test_kill_9_leaves_a_folder_that_resumes_to_the_same_bytes(tmp_path):
+    run(tmp_path / "straight", horizon=4.0, **EVERYTHING)
+    kill_and_resume(tmp_path / "killed", kills=1, seed=1)
+    assert files(tmp_path / "killed") == files(tmp_path / "straight")
+
+
+@pytest.mark.slow
+def test_kill_9_again_and_again(tmp_path):
+    run(tmp_path / "straight", horizon=4.0, **EVERYTHING)
+    for seed in range(3):
+        assert kill_and_resume(tmp_path / str(seed), kills=5, seed=seed)  # some checkpoints were gone on from
+        assert files(tmp_path / str(seed)) == files(tmp_path / "straight")
+
+
+def test_checkpoints_change_nothing(tmp_path):
+    run(tmp_path / "often", checkpoint=Checkpoint(0), horizon=2.0)
+    run(tmp_path / "seldom", horizon=2.0)
+    assert files(tmp_path / "often") == files(tmp_path / "seldom")
+
+
+def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path):
+    run(tmp_path, horizon=2.0)
+    before = files(tmp_path)
+    run(tmp_path, resume=True, horizon=2.0)
+    assert files(tmp_path) == before
+
+
+def test_a_folder_is_not_written_over_nor_resumed_as_another_world(tmp_path):
+    run(tmp_path, horizon=1.0)
+    with pytest.raises(RunError, match="has a run in it already"):
+        run(tmp_path, horizon=1.0)
+    with pytest.raises(RunError, match="another world: horizon, seed differ"):
+        run(tmp_path, resume=True, horizon=2.0, seed=5)
+
+
+def test_two_processes_do_not_write_into_one_folder(tmp_path):
+    class Greedy(Quiet):
+        def started(self, info):
+            run(tmp_path, resume=True, horizon=1.0)
+
+    with pytest.raises(RunError, match="another process is running in this folder"):
+        run(tmp_path, observer=Greedy(), horizon=1.0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "not json", "no learner", "no checkpoint", "no rows"])
+def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
+    run(tmp_path, horizon=1.0)
+    [checkpoint] = [path for path in (tmp_path / "checkpoint").iterdir() if path.is_dir()]
+    state = checkpoint / "state.json"
+    if damage == "cut":
+        state.write_text(state.read_text()[:-100])
+    elif damage == "not json":
+        state.write_text("[]")
+    elif damage == "no learner":
+        (checkpoint / "learners-0.safetensors").write_bytes(b"\xff" * 100)
+    elif damage == "no checkpoint":
+        (tmp_path / "checkpoint" / "current").write_text("../../etc")
+    else:
+        (tmp_path / "metrics.jsonl").write_text("")
+    with pytest.raises(RunError):
+        run(tmp_path, resume=True, horizon=1.0)
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_of_two_nodes_gives_the_same_bytes(tmp_path):
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster()
+    try:
+        for _ in range(2):
+            cluster.add_node(num_cpus=1, include_dashboard=False)
+        ray.init(address=cluster.address, log_to_driver=False)
+        assert len(ray.nodes()) == 2
+        options = {**EVERYTHING, "horizon": 3.0, "function": norm_task}
+        run(tmp_path / "threads", workers=2, **options)
+        run(tmp_path / "ray", executor=Executor("ray", workers=2), **options)
+        assert files(tmp_path / "ray") == files(tmp_path / "threads")
+        first = run(tmp_path / "moved", executor=Executor("ray", workers=2), observer=Stops(1), **options)
+        assert first["status"] == "interrupted"
+        run(tmp_path / "moved", workers=1, resume=True, **options)  # from the cluster to this process
+        assert files(tmp_path / "moved") == files(tmp_path / "threads")
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
