@@ -20,22 +20,26 @@ def survive(folder, *, peers, events, kills, chances, task, seconds, program=("-
     network = LocalNetwork(folder, task, peers, events, settings, program=program)
     rng, end, log = random.Random(1), time.monotonic() + seconds, folder / "crashes"
     mortal = {"CRASH": ",".join(f"{moment}={chance}" for moment, chance in chances.items()), "CRASH_LOG": str(log)}
-    deaths, sudden = 0, 0
+    deaths, sudden, lives = 0, 0, dict.fromkeys(network.names, 1)
+
+    def lives_now(name):  # it is up, and not still loading its libraries
+        up = (folder / f"{name}.log").read_text().count('"event": "listening"')
+        return up >= lives[name] and network.processes[name].poll() is None
+
     network.start(environment=mortal)
     try:
         while deaths < kills:
             assert time.monotonic() < end, f"{deaths} kills in {seconds} s"
             time.sleep(0.1)
-            if rng.random() < 0.02:
-                name = rng.choice(network.names)
-                if network.processes[name].poll() is None and network.events(name) > 0:
-                    network.kill(name)
-                    sudden += 1
+            if rng.random() < 0.02 and (there := list(filter(lives_now, network.names))):
+                network.kill(rng.choice(there))
+                sudden += 1
             for name in network.names:
                 code = network.processes[name].poll()
                 if code is not None:
                     assert code == -9, network.last_words(name)
                     deaths += 1
+                    lives[name] = (folder / f"{name}.log").read_text().count('"event": "listening"') + 1
                     network.start(name, environment=mortal)
         for name in network.names:
             network.kill(name)
