@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test test-slow check format bench figures clean
+.PHONY: demo test test-slow check format bench figures results clean
 
 demo: $(READY)  ## five methods in the same world: a table and a figure
 	$(BIN)/pushcen compare
@@ -32,6 +32,12 @@ figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_codec.py
 	$(BIN)/python scripts/draw_protocol.py
 	$(BIN)/python scripts/draw_data.py
+	$(BIN)/python scripts/draw_workflow.py
+	$(BIN)/python scripts/draw_regulariser.py
+
+results: $(READY)  ## every run behind docs/results.md: hours on two cores; it goes on where it was stopped
+	scripts/run_results.sh
+	$(BIN)/python scripts/write_results.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

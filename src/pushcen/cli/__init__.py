@@ -12,7 +12,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import bench, codec, compare, data, export, report, simulate, sweep
+from pushcen.cli import bench, codec, compare, data, export, report, reproduce, simulate, sweep
 
 
 class _Commands(TyperGroup):
@@ -37,6 +37,7 @@ app.command()(simulate.simulate)
 app.command()(compare.compare)
 app.command()(sweep.sweep)
 app.command()(report.report)
+app.command()(reproduce.reproduce)
 app.command()(export.export)
 app.add_typer(bench.app, name="bench")
 app.add_typer(codec.app, name="codec")

@@ -1,0 +1,43 @@
+"""Write the tables of docs/results.md again, from the committed runs in results/. `--check` only tells if they changed.
+
+A table stands between `<!-- pushcen reproduce ... -->` and `<!-- end -->`; the comment is the command that made it.
+"""
+
+import pathlib
+import re
+import shlex
+import sys
+import tempfile
+
+from typer.testing import CliRunner
+
+from pushcen.cli import app
+from pushcen.cli.reproduce import COUNTED
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGE, RESULTS = ROOT / "docs" / "results.md", ROOT / "results"
+BLOCK = re.compile(r"<!-- (pushcen reproduce [^>]*?) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def made(block):
+    """Run a block's command on the committed runs, and put the command and its table between the comments."""
+    command = block.group(1)
+    words = shlex.split(command)[1:]
+    with tempfile.TemporaryDirectory() as empty:
+        shown = [] if words[1] in COUNTED else ["--show", "--runs", empty, "--also", str(RESULTS)]
+        result = CliRunner().invoke(app, [*words, *shown, "--table", "markdown"])
+    if result.exit_code:
+        sys.exit(f"{command}: {result.output}")
+    return f"<!-- {command} -->\n    {command}\n\n{result.stdout.strip()}\n<!-- end -->"
+
+
+def main():
+    before = PAGE.read_text("utf-8")
+    after = BLOCK.sub(made, before)
+    if "--check" in sys.argv:
+        sys.exit(before != after and f"{PAGE.name} is not what {RESULTS.name}/ says: run scripts/write_results.py")
+    PAGE.write_text(after, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""From an experiment to its runs: which config, which seed, which folder; and which of them are there already."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pushcen.analysis.table import Column, Table
+from pushcen.config import Config, load_config
+from pushcen.errors import PushcenError
+from pushcen.reproduce.experiment import Experiment, Row, world
+from pushcen.runs import Run
+from pushcen.runs.run import CONFIG
+from pushcen.simulation import Checkpoint, Executor
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of an experiment."""
+
+    row: Row
+    alpha: float
+    config: Config
+
+    @property
+    def name(self) -> str:
+        """A name for people: what it is, is decided by its config."""
+        return f"{self.row.name}-alpha{self.alpha:g}-seed{self.config.seed}"
+
+
+def plan(
+    experiment: Experiment, dataset: str, scale: str, seeds: int = 1, settings: Mapping[str, Any] | None = None
+) -> list[Planned]:
+    """List the runs of an experiment, seed by seed, so that whatever is finished first makes a whole table.
+
+    >>> from pushcen.reproduce.experiment import read
+    >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::18]
+    ['independent-alpha0.1-seed0', 'independent-alpha0.1-seed1']
+    """
+    base = load_config(world(dataset, scale))
+    alphas = experiment.alphas or [base.data.alpha or 0.0]
+    return [
+        Planned(row, alpha, _config(row, alpha, seed, dataset, scale, settings or {}))
+        for seed in range(base.seed, base.seed + seeds)
+        for row in experiment.rows.values()
+        for alpha in alphas
+    ]
+
+
+class Store:
+    """Run folders by what their configs say: the same run serves every table that has it, under whatever name.
+
+    New runs go below `root`; finished ones are also looked for below `also`.
+    """
+
+    def __init__(self, root: Path, also: Sequence[Path] = ()) -> None:
+        self.root = root
+        self._found: dict[Config, Path] = {}
+        for folder in _folders([root, *also]):
+            config = _resolved(folder)
+            if config is not None:
+                self._found.setdefault(_what(config), folder)
+
+    def find(self, config: Config) -> Run | None:
+        """Return the run of a config, finished or not, if it is there."""
+        folder = self._found.get(_what(config))
+        return None if folder is None else Run.open(folder)
+
+    def folder(self, planned: Planned) -> Path:
+        """Return where a run is, or is to be."""
+        key = _what(planned.config)
+        if key not in self._found:
+            taken = set(self._found.values())
+            names = (planned.name, *(f"{planned.name}-{number}" for number in range(2, len(taken) + 3)))
+            self._found[key] = next(
+                folder for name in names if (folder := self.root / name) not in taken and not folder.exists()
+            )
+        return self._found[key]
+
+
+def _config(row: Row, alpha: float, seed: int, dataset: str, scale: str, settings: Mapping[str, Any]) -> Config:
+    return load_config(world(dataset, scale), row.at(scale) | {"data.alpha": alpha, "seed": seed} | dict(settings))
+
+
+def _folders(roots: Iterable[Path]) -> Iterator[Path]:
+    for root in roots:
+        yield from sorted(file.parent for file in root.glob(f"**/{CONFIG}"))
+
+
+def _resolved(folder: Path) -> Config | None:
+    """Read a folder's config as today's version reads it; None for what is no run of today's."""
+    try:
+        return load_config(folder / CONFIG)
+    except PushcenError:
+        return None
+
+
+def _what(config: Config) -> Config:
+    """Leave out how a run is carried out, which changes no result."""
+    return replace(config, executor=Executor(), checkpoint=Checkpoint())
+
+
+def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, where: str) -> Table:
+    """List what an experiment would run, with nothing loaded and nothing trained."""
+    rows: list[list[Any]] = []
+    for planned in runs:
+        found, config = store.find(planned.config), planned.config
+        state = "-" if found is None else "finished" if found.finished else "begun"
+        rows.append([planned.name, state, config.clients, config.horizon, steps(config)])
+    columns = [Column("run", left=True), Column("state", left=True), Column("clients"), Column("horizon")]
+    columns.append(Column("steps, about", "{:,}".format))
+    to_do = sum(row[4] for row in rows if row[1] != "finished")
+    note = f"{len(rows)} runs; {to_do:,} training steps to do, less what late clients miss"
+    return Table(f"{experiment.title}: {where}", columns, rows, [note])
+
+
+def steps(config: Config) -> int:
+    """Count the optimiser steps of a run: a step takes the same pseudo-time for all, so data does not matter.
+
+    >>> steps(load_config(world("cifar10", "paper")))
+    60000
+    """
+    return round(config.clients * config.horizon / config.compute.per_step)

@@ -1,0 +1,184 @@
+"""Tables of what was run: mean and SD over seeds, the paper's own number beside it, and the difference."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pushcen.analysis.groups import Group, sd
+from pushcen.analysis.stats import Interval, paired
+from pushcen.analysis.table import Column, Table
+from pushcen.analysis.units import size
+from pushcen.reproduce import paper
+from pushcen.reproduce.experiment import Experiment, Row
+from pushcen.reproduce.plan import Planned, Store
+from pushcen.reproduce.show import decimals, half, points
+from pushcen.runs import Run
+
+
+@dataclass(frozen=True)
+class Point:
+    """A row at one alpha: its finished runs, by seed."""
+
+    row: Row
+    alpha: float
+    runs: dict[int, Run]
+
+    def values(self, figure: str) -> dict[int, float]:
+        """Give a figure of each run that has it, by seed; shares in percent."""
+        found = {seed: run.number(figure) for seed, run in self.runs.items()}
+        return {seed: 100 * value for seed, value in found.items() if value is not None}
+
+    def mean(self, figure: str) -> float | None:
+        """Give a figure's mean over seeds, in percent."""
+        values = list(self.values(figure).values())
+        return sum(values) / len(values) if values else None
+
+    def spread(self, figure: str) -> float | None:
+        """Give a figure's standard deviation over seeds; None for fewer than two."""
+        values = list(self.values(figure).values())
+        return sd(values) if len(values) > 1 else None
+
+    def group(self) -> Group:
+        """Give its runs as the figures take them."""
+        return Group(self.row.label, tuple(self.runs.values()))
+
+
+def gather(runs: Sequence[Planned], store: Store) -> list[Point]:
+    """Find the finished runs, and put those together that differ in their seeds only."""
+    found: dict[tuple[str, float], Point] = {}
+    for planned in runs:
+        point = found.setdefault((planned.row.name, planned.alpha), Point(planned.row, planned.alpha, {}))
+        run = store.find(planned.config)
+        if run is not None and run.finished:
+            point.runs[planned.config.seed] = run
+    return list(found.values())
+
+
+def table(experiment: Experiment, dataset: str, scale: str, points_: Sequence[Point]) -> Table:
+    """Make an experiment's table of what is there."""
+    make = delayed_table if experiment.shows == "delayed" else accuracy_table
+    return make(experiment, dataset, f"{paper.TITLES[dataset]}, {scale} scale", points_)
+
+
+def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
+    """Show accuracies: ours, the paper's, the difference; and what sets a row apart from its base, in both."""
+    by_alpha, effects = len(experiment.alphas) > 0, any(point.row.base for point in found)
+    printed = any(point.row.paper for point in found)
+    at = {(point.row.name, point.alpha): point for point in found}
+    rows = []
+    for point in sorted(found, key=lambda p: p.alpha) if by_alpha else found:
+        ours = point.mean("accuracy")
+        cells: list[Any] = [point.alpha] if by_alpha else []
+        cells += [point.row.label, len(point.runs), ours, point.spread("accuracy"), point.mean("accuracy_sd")]
+        if printed:
+            theirs = paper.numbers(experiment.table, dataset, point.row.paper, point.alpha)
+            cells += [*_first(theirs, 1), _minus(ours, _first(theirs, 1)[0])]
+        if by_alpha:
+            swapped = float(paper.SWAPPED.get(paper.column(point.alpha), 0))
+            theirs = paper.numbers(experiment.table, dataset, point.row.paper, swapped)
+            cells += [*_first(theirs, 1), _minus(ours, _first(theirs, 1)[0])]
+        if effects:
+            effect = _effect(point, at.get((point.row.base, point.alpha)), "accuracy")
+            cells += [effect and effect.mean, effect and effect.half]
+            if printed:
+                cells.append(_paper_effect(experiment, dataset, point.row))
+        cells.append(point.group().mean("bytes_per_push") if point.runs else None)
+        rows.append(cells)
+    number = experiment.table.removeprefix("table")
+    columns = [Column("alpha")] if by_alpha else []
+    columns += [Column("row", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
+    columns += [Column("± over seeds", decimals(2)), Column("SD over clients", decimals(2))]
+    if printed:
+        columns += [Column(f"Table {number}, %", decimals(2)), Column("difference", points)]
+    if by_alpha:
+        columns += [Column(f"Table {number}, columns swapped", decimals(2)), Column("difference ", points)]
+    if effects:
+        columns += [Column("to its base", points), Column("95 % interval", half)]
+        columns += [Column(f"to its base, Table {number}", points)] if printed else []
+    columns.append(Column("a push", size))
+    return Table(f"{experiment.title}: {title}", columns, rows, _notes(found, effects))
+
+
+def delayed_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
+    """Show the clients that join late: the mean of each one's best accuracy, and both readings of its SD."""
+    at = {point.row.name: point for point in found}
+    rows: list[list[Any]] = []
+    for point in found:
+        ours, spread = point.mean("delayed_best"), point.mean("delayed_best_sd")
+        theirs, their_sd = _first(paper.numbers(experiment.table, dataset, point.row.paper), 2)
+        gain = _effect(point, at.get(point.row.base), "delayed_best")
+        rows.append(
+            [
+                point.row.label,
+                sum(len(run.joins()) for run in point.runs.values()),
+                ours,
+                point.spread("delayed_best"),
+                spread,
+                None if spread is None else spread**2 / 100,
+                theirs,
+                their_sd,
+                _minus(ours, theirs),
+                gain and gain.mean,
+                gain and gain.half,
+                _paper_effect(experiment, dataset, point.row),
+            ]
+        )
+    columns = [
+        Column("row", left=True),
+        Column("late clients"),
+        Column("their best, mean %", decimals(2)),
+        Column("± over seeds", decimals(2)),
+        Column("SD over clients, points", decimals(2)),
+        Column("100 x variance of shares", decimals(3)),
+        Column("Table 5, %", decimals(2)),
+        Column("Table 5, SD", decimals(3)),
+        Column("difference", points),
+        Column("gain over Independent", points),
+        Column("95 % interval", half),
+        Column("gain, Table 5", points),
+    ]
+    note = (
+        "Table 5's SD is too small for points over clients. Read as 100 times the variance of shares it fits Table 1's "
+        "SDs: on CIFAR-10, 0.36 to 0.94 are 6.0 to 9.7 points. Both readings are shown."
+    )
+    return Table(f"{experiment.title}: {title}", columns, rows, [*_notes(found, True), note])
+
+
+def _effect(point: Point, base: Point | None, figure: str) -> Interval | None:
+    """Compare with the base on the same seeds."""
+    if base is None or base.row.name == point.row.name:
+        return None
+    mine, its = point.values(figure), base.values(figure)
+    both = sorted(mine.keys() & its.keys())
+    return paired([mine[seed] for seed in both], [its[seed] for seed in both]) if both else None
+
+
+def _paper_effect(experiment: Experiment, dataset: str, row: Row) -> float | None:
+    base = experiment.rows.get(row.base)
+    if base is None or base.name == row.name:
+        return None
+    mine, its = (paper.numbers(experiment.table, dataset, one.paper) for one in (row, base))
+    return _minus(_first(mine, 1)[0], _first(its, 1)[0])
+
+
+def _notes(found: Sequence[Point], effects: bool) -> list[str]:
+    seeds = {len(point.runs) for point in found}
+    notes = ["accuracy: top-1 on each client's own test data at the end, mean over clients; then mean over seeds."]
+    if effects:
+        notes.append("Differences to a base are paired by seed: same data, same join times, same first weights.")
+    if seeds <= {0, 1}:
+        notes.append("One seed: there is no telling a small difference from noise.")
+    if missing := [f"{point.row.label} ({point.alpha:g})" for point in found if not point.runs]:
+        notes.append(f"Not run: {', '.join(missing)}.")
+    return notes
+
+
+def _first(values: Sequence[float], count: int) -> list[float | None]:
+    return [*values, *[None] * count][:count]
+
+
+def _minus(ours: float | None, theirs: float | None) -> float | None:
+    return None if ours is None or theirs is None else ours - theirs
+
+
+__all__ = ["Point", "accuracy_table", "delayed_table", "gather", "table"]

@@ -1,0 +1,61 @@
+"""A process that carries out one run after the other: jobs as lines of JSON come in, progress as lines goes out.
+
+It ends when its input ends, so it does not outlive who started it. SIGINT lets it save its run and report.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from pushcen.config import load_config
+from pushcen.errors import PushcenError
+from pushcen.runs import launch
+from pushcen.simulation import Quiet
+from pushcen.simulation.folder import CHECKPOINT
+
+
+class _Tell(Quiet):
+    """Reports how far a run is."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._accuracy: float | None = None
+
+    def say(self, **facts: Any) -> None:
+        """Write a line; if nobody reads it any more, this raises, and ends the run."""
+        self._out.write(json.dumps(facts) + "\n")
+        self._out.flush()
+
+    def progress(self, now: dict[str, Any]) -> None:
+        """Report the time."""
+        self.say(share=now["time"] / now["horizon"], accuracy=self._accuracy)
+
+    def evaluated(self, row: dict[str, Any]) -> None:
+        """Remember the accuracy."""
+        self._accuracy = row.get("accuracy")
+
+
+def main() -> None:
+    """Take jobs until there are no more."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else is printed is no report
+    tell = _Tell(out)
+    try:
+        for line in sys.stdin:
+            job = json.loads(line)
+            try:
+                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell])
+                if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
+                    shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
+                tell.say(done=run.finished, accuracy=run.number("accuracy"))
+            except PushcenError as error:
+                tell.say(error=str(error))
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(130)
+
+
+if __name__ == "__main__":
+    main()

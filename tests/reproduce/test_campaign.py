@@ -1,0 +1,106 @@
+"""Real runs, small ones: several at a time, stopped and gone on with, and the tables they make."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from pushcen.cli import app
+from pushcen.reproduce.campaign import carry_out
+from pushcen.reproduce.experiment import read
+from pushcen.reproduce.plan import Store, plan
+from pushcen.reproduce.results import gather, table
+from pushcen.runs import launch
+
+DIGITS = {"data.source": "digits", "task.model": "cnn", "data.share": 1.0, "clients": 6, "horizon": 2.0}
+DIGITS |= {"participation.delayed": 0.34, "participation.earliest": 0.5, "participation.latest": 1.0}
+DIGITS |= {"evaluation.every": 0.5}
+SET = [part for key, value in DIGITS.items() for part in ("--set", f"{key}={value}")]
+COMMAND = ["reproduce", "table5", "--rows", "independent,pushcen", *SET]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two rows with two seeds each, run two at a time."""
+    folder = tmp_path_factory.mktemp("runs")
+    result = CliRunner().invoke(app, [*COMMAND, "--seeds", "2", "--jobs", "2", "--runs", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def planned(seeds=2):
+    return plan(read("table5").only(("independent", "pushcen")), "cifar10", "small", seeds, DIGITS)
+
+
+def test_runs_and_tables_are_written(folder):
+    store = Store(folder / "cifar10-small")
+    assert all(store.find(run.config).finished for run in planned())
+    for ending in ("md", "tex", "csv"):
+        assert "PushCen" in (folder / "tables" / f"table5-cifar10-small.{ending}").read_text()
+    assert not list(folder.glob("**/checkpoint"))  # what is finished needs none
+
+
+def test_what_is_finished_is_not_run_again(folder):
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
+    told = []
+    reports = carry_out(planned(), Store(folder / "cifar10-small"), tell=told.append)
+    assert all(report.done for report in reports)
+    assert len(told) == 4
+    assert before == {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
+
+
+def test_the_table_has_mean_and_spread_over_seeds_and_the_papers_number(folder):
+    store = Store(folder / "cifar10-small")
+    points = gather(planned(), store)
+    [_, ours] = table(read("table5"), "cifar10", "small", points).rows
+    values = [100 * store.find(run.config).number("delayed_best") for run in planned() if run.row.name == "pushcen"]
+    mean = sum(values) / 2
+    assert ours[0] == "PushCen"
+    assert ours[2] == pytest.approx(mean)
+    assert ours[3] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+    assert ours[6:9] == [72.77, 0.356, pytest.approx(mean - 72.77)]
+    assert ours[11] == pytest.approx(72.77 - 60.99)
+
+
+def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
+    command = [*COMMAND, "--seeds", "2", "--show", "--table", "csv"]
+    kept = CliRunner().invoke(app, [*command, "--runs", str(folder), "--collect", str(tmp_path / "results")])
+    assert kept.exit_code == 0, kept.output
+    files = {file.name for file in (tmp_path / "results").glob("*/*/*")}
+    assert files == {"config.toml", "metrics.jsonl", "summary.json"}
+    shown = CliRunner().invoke(app, [*command, "--runs", str(tmp_path / "none"), "--also", str(tmp_path / "results")])
+    assert shown.stdout == kept.stdout
+    assert "PushCen" in shown.stdout
+
+
+def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
+    runs = plan(read("table5").only(("independent", "pushcen")), "cifar10", "small", 1, DIGITS)
+    [bad] = plan(read("table5").only(("swift",)), "cifar10", "small", 1, DIGITS | {"training.lr": 1e30})
+    reports = carry_out([bad, *runs], Store(tmp_path), tell=lambda report: None)
+    assert [report.done for report in reports] == [False, True, True]
+    assert "loss" in reports[0].error
+
+
+def test_stopped_and_gone_on_with_is_the_same_as_never_stopped(tmp_path):
+    longer = ["--set", "horizon=13", "--rows", "pushcen", "--jobs", "1"]  # longer than the queue runs ahead
+    command = [sys.executable, "-c", "from pushcen.cli import app; app()", *COMMAND, *longer, "--runs", str(tmp_path)]
+    place = tmp_path / "cifar10-small" / "pushcen-alpha0.4-seed0"
+    stopped = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (place / "status.json").exists() and stopped.poll() is None:
+        time.sleep(0.02)
+    os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does
+    assert stopped.wait() == 130, stopped.stderr.read()
+    assert "The same command goes on" in stopped.stderr.read()
+    assert not (place / "summary.json").exists()
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    [run] = plan(read("table5").only(("pushcen",)), "cifar10", "small", 1, DIGITS | {"horizon": 13.0})
+    whole = launch(run.config, tmp_path / "whole").folder
+    assert (place / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
+    final = [json.loads((one / "summary.json").read_text())["final"] for one in (place, whole)]
+    assert final[0] == final[1]
