@@ -328,3 +328,10 @@ def test_sizes_are_known_before_anything_is_encoded():
         learner = tiny_learner(method, **options)
         assert learner.sizes() == {part: len(payload.data) for part, payload in learner.encode().items()}
     assert Schema.of(tiny_model()).size == 92
+
+
+def test_weights_spoilt_by_the_last_step_are_an_error_that_names_the_client():
+    task = Task(nn.Linear(4, 2), (torch.randn(8, 4), torch.randint(2, (8,))))
+    learner = Learner(task, training=Training(optimiser="sgd", lr=1e38, batch=8), client="client 7")
+    with pytest.raises(LearningError, match=r"client 7, event 1: .*not finite|client 7, event 1: .*value of"):
+        learner.step(Work(1, []))

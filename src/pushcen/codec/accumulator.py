@@ -70,13 +70,13 @@ class Accumulator:
     def plain(self) -> dict[str, Any]:
         """Give all but `total`, as JSON can hold it, for `restored`."""
         cut = None if self.cut is None else [self.cut.parts, self.cut.seed]
-        return {"weight": self.weight, "cut": cut, "extra": self.extra}
+        return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra)}
 
     @classmethod
     def restored(cls, schema: Schema, total: torch.Tensor, plain: dict[str, Any]) -> "Accumulator":
         """Make the sum that `total` and `plain` saw."""
         cut = None if plain["cut"] is None else Cut(*plain["cut"])
-        return cls(schema, total, plain["weight"], cut, plain["extra"])
+        return cls(schema, total, plain["weight"], cut, plain["extra"] and list(plain["extra"]))
 
     def weights(self) -> torch.Tensor:
         """Return the weight of each coordinate, all in one row."""

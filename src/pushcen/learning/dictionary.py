@@ -38,7 +38,7 @@ class TableSum:
     def merge(self, other: "TableSum") -> None:
         """Add another sum."""
         for name, total in other._sums.items():
-            self._sums[name] = self._sums[name] + total if name in self._sums else total
+            self._sums[name] = self._sums[name] + total if name in self._sums else total.copy()
         self.weight += other.weight
 
     def save(self) -> tuple[dict[str, torch.Tensor], int]:
@@ -49,7 +49,7 @@ class TableSum:
     def restored(cls, sums: Tables, weight: int) -> "TableSum":
         """Make the sum that `save` saw."""
         pool = cls()
-        pool._sums = {name: total.double().numpy() for name, total in sums.items()}
+        pool._sums = {name: total.double().numpy().copy() for name, total in sums.items()}
         pool.weight = weight
         return pool
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 
 from pushcen.codec import Accumulator, Payload, Schema, accumulate
 from pushcen.codec.clustering import flatten
-from pushcen.errors import LearningError, PayloadError
+from pushcen.errors import LearningError, ModelError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
 from pushcen.learning.flops import StepCost
@@ -103,7 +102,7 @@ class Learner:
         before = self._row() if measure else None
         loss, steps = self._train()
         self.events += 1
-        payloads = self.encode() if encode else {}
+        payloads = self._encoded() if encode else {}
         return Outcome(
             payloads=payloads,
             loss=loss,
@@ -146,7 +145,7 @@ class Learner:
             tensors["noise"] = self._noise.get_state()
         for name, into in (("open", self._open), ("taken", self._taken)):
             if whole and into is not None:
-                tensors[name], plain[name] = into.total, deepcopy(into.plain())
+                tensors[name], plain[name] = into.total, into.plain()
         return State({name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, plain)
 
     def restore(self, state: State) -> None:
@@ -160,7 +159,7 @@ class Learner:
         if self._noisy:
             self._noise.set_state(tensors["noise"])
         self._open, self._taken = (
-            Accumulator.restored(self.schema, tensors[name].to(self.device, copy=True), deepcopy(plain[name]))
+            Accumulator.restored(self.schema, tensors[name].to(self.device, copy=True), plain[name])
             if name in plain
             else None
             for name in ("open", "taken")
@@ -229,6 +228,13 @@ class Learner:
             else:
                 outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
             return self.task.loss(outputs, targets), outputs
+
+    def _encoded(self) -> Payloads:
+        """Encode; weights that the last step has spoilt are an error that names the client."""
+        try:
+            return self.encode()
+        except ModelError as error:
+            raise LearningError(f"{self.client}, event {self.events}: {error}") from error
 
     def _row(self) -> torch.Tensor:
         return torch.cat([flatten(tensor) for tensor in self.schema.tensors(self.model)])

@@ -41,6 +41,9 @@ class Training:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise OptionError(f"training.{name} = {value!r}: must be a whole number from 1")
+        for name in ("lr", "momentum", "weight_decay"):
+            if not isinstance(getattr(self, name), int | float):
+                raise OptionError(f"training.{name} = {getattr(self, name)!r}: must be a number")
         if not 0 < self.lr < float("inf"):
             raise OptionError(f"training.lr = {self.lr!r}: must be a number above 0")
         if not 0 <= self.momentum < 1:

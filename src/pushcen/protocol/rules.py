@@ -91,6 +91,10 @@ class Whole:
 
     receivers: int = 10
 
+    def __post_init__(self) -> None:
+        if type(self.receivers) is not int or self.receivers < 0:
+            raise OptionError(f"receivers = {self.receivers!r}: must be a whole number, 0 (all) or more")
+
     def choose(self, draw: Draw) -> list[tuple[str, int]]:
         """Name receivers of the whole model."""
         return [(name, 0) for name in draw(self.receivers)]
