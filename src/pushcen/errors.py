@@ -35,3 +35,15 @@ class LearningError(PushcenError, ValueError):
 
 class RunError(PushcenError, ValueError):
     """A run folder that is not there, not one, damaged, or another run's."""
+
+
+class CertificateError(PushcenError):
+    """A certificate, a key or a signed record that is missing, unreadable, or not of this network."""
+
+
+class LedgerError(PushcenError):
+    """A state folder that cannot be used or written. What is in it was not touched."""
+
+
+class NetworkError(PushcenError):
+    """An address that cannot be used, or a neighbour that refused."""

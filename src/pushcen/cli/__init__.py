@@ -12,7 +12,22 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import bench, codec, compare, data, export, report, reproduce, simulate, sweep
+from pushcen.cli import (
+    audit,
+    bench,
+    certs,
+    codec,
+    compare,
+    data,
+    export,
+    forget,
+    peer,
+    report,
+    reproduce,
+    simulate,
+    sweep,
+    up,
+)
 
 
 class _Commands(TyperGroup):
@@ -39,7 +54,12 @@ app.command()(sweep.sweep)
 app.command()(report.report)
 app.command()(reproduce.reproduce)
 app.command()(export.export)
+app.command()(up.up)
+app.command()(peer.peer)
+app.command()(audit.audit)
+app.command()(forget.forget)
 app.add_typer(bench.app, name="bench")
+app.add_typer(certs.app, name="certs")
 app.add_typer(codec.app, name="codec")
 app.add_typer(data.app, name="data")
 

@@ -5,10 +5,12 @@ import typer
 from pushcen.cli.bench_codec import codec
 from pushcen.cli.bench_learning import learning
 from pushcen.cli.bench_protocol import protocol
+from pushcen.cli.bench_runtime import runtime
 from pushcen.cli.bench_simulator import simulator
 
 app = typer.Typer(help="Measure, side by side in one run, on this machine.", no_args_is_help=True)
 app.command("codec")(codec)
 app.command("learning")(learning)
 app.command("protocol")(protocol)
+app.command("runtime")(runtime)
 app.command("simulator")(simulator)

@@ -1,4 +1,4 @@
-"""The config of a simulation: the world, and what its clients learn."""
+"""The config of both worlds: the simulated one, what clients learn, and how real peers behave."""
 
 import contextlib
 import dataclasses
@@ -10,10 +10,11 @@ from pushcen.config.build import Builder, Registry, flat
 from pushcen.errors import ConfigError, PushcenError
 from pushcen.learning import TaskFunction, Training, load_task
 from pushcen.methods import Method, PushCen, method_named
+from pushcen.runtime.settings import Runtime
 from pushcen.simulation import World
 from pushcen.tasks import DataSource, ImageTask
 
-_CARRIED_OUT = ("executor", "checkpoint")  # sections about how a run is carried out, which changes no result
+_CARRIED_OUT = ("executor", "checkpoint", "runtime")  # sections about how a run is carried out, which changes no result
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Config(World):
     training: Training = field(default_factory=Training)
     task: TaskChoice = TaskChoice()
     data: DataSource = field(default_factory=DataSource)
+    runtime: Runtime = field(default_factory=Runtime)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":

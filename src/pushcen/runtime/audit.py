@@ -1,0 +1,40 @@
+"""The audit over state folders, of peers that are stopped or running."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pushcen.errors import LedgerError
+from pushcen.protocol import Audit, audit
+from pushcen.runtime.store import read_state
+
+_TRIES = 5
+
+
+def audit_folders(folders: Sequence[Path]) -> tuple[Audit, bool]:
+    """Audit the ledgers in some state folders; say whether they all stood still meanwhile.
+
+    Two readings of all ledgers that are equal show one moment. Where peers keep running, what each has credited is
+    taken from an earlier reading than what others have sent: violations are real, sums are only near.
+    """
+    before = _read(folders)
+    for _ in range(_TRIES):
+        after = _read(folders)
+        if before == after:
+            return audit(after), True
+        credited = [{**new, "credited": old["credited"]} for old, new in zip(before, after, strict=True)]
+        before = after
+        time.sleep(0.05)
+    return replace(audit(after), violations=audit(credited).violations), False
+
+
+def _read(folders: Sequence[Path]) -> list[dict[str, Any]]:
+    states = []
+    for folder in folders:
+        state = read_state(folder)
+        if "peer" not in state:
+            raise LedgerError(f"{folder}: its peer has not begun yet")
+        states += [*state.get("past", []), state["peer"]]
+    return states

@@ -1,0 +1,141 @@
+"""The network's authority: a folder with a key, kept by an operator, that signs who may take part.
+
+authority.key  authority.pem   its key (keep it safe, and off the peers) and certificate
+network.signed                 the network's name and founders
+revoked.signed                 the list of revoked certificates
+issued.json                    what was issued: name, serial, until when
+NAME/                          what the peer NAME needs, to be taken to its machine
+"""
+
+import json
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pushcen.errors import CertificateError
+from pushcen.protocol import PeerId
+from pushcen.protocol.messages import check_id
+from pushcen.runtime.certificates import (
+    Certificate,
+    Key,
+    key_bytes,
+    make_certificate,
+    make_root,
+    new_key,
+    pem,
+    read,
+    read_certificate,
+    read_key,
+)
+from pushcen.runtime.files import write_whole
+from pushcen.runtime.network import Network, check_name
+from pushcen.runtime.trust import Trust, sign
+from pushcen.runtime.wire import Signed
+
+PUBLIC = ("authority.pem", "network.signed", "revoked.signed")
+"""What the authority's folder and every peer's have in common."""
+
+
+@dataclass
+class Authority:
+    """What signs certificates and records of one network."""
+
+    folder: Path
+    key: Key
+    root: Certificate
+    network: Network
+
+    @classmethod
+    def found(cls, folder: Path, name: str, founders: list[str], days: int = 3650) -> "Authority":
+        """Make a new network, whose founders start with mass, in an empty folder."""
+        if folder.exists() and any(folder.iterdir()):
+            raise CertificateError(f"{folder}: must be empty or not there; it has a network in it, or something else")
+        if not founders:
+            raise CertificateError("founders: there must be one or more; who founds nothing has nothing to push")
+        if len(set(founders)) < len(founders):
+            raise CertificateError(f"founders {', '.join(founders)}: each may be named once")
+        network = Network(check_name(name), tuple(map(check_name, founders)), secrets.token_hex(16))
+        key = new_key()
+        root = make_root(key, name, days)
+        folder.mkdir(parents=True, exist_ok=True)
+        authority = cls(folder, key, root, network)
+        write_whole(folder / "authority.key", key_bytes(key), 0o600)
+        write_whole(folder / "authority.pem", pem(root))
+        described = sign(json.loads(network.body), key)
+        write_whole(folder / "network.signed", described.SerializeToString())
+        authority._write_revoked(0, [])
+        write_whole(folder / "issued.json", b"[]\n")
+        return authority
+
+    @classmethod
+    def open(cls, folder: Path) -> "Authority":
+        """Read an authority's folder."""
+        return cls(
+            folder,
+            read_key(folder / "authority.key"),
+            read_certificate(folder / "authority.pem"),
+            read_trust(folder).network,
+        )
+
+    def issue(self, name: str, days: int = 365, out: Path | None = None) -> Path:
+        """Make a key and a certificate for a peer, in a folder for its machine; return that."""
+        folder = out or self.folder / check_name(name)
+        if (folder / "peer.key").exists():
+            raise CertificateError(f"{folder}: has a key already; move it away to issue another certificate")
+        folder.mkdir(parents=True, exist_ok=True)
+        key = new_key()
+        certificate = make_certificate(key, self.root, self.key, self.network.fingerprint, name, days)
+        until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+        issued = [*self.issued(), {"name": name, "serial": f"{certificate.serial_number:x}", "until": until}]
+        write_whole(self.folder / "issued.json", (json.dumps(issued, indent=1) + "\n").encode())
+        for file in PUBLIC:
+            write_whole(folder / file, read(self.folder / file))
+        write_whole(folder / "peer.pem", pem(certificate))
+        write_whole(folder / "peer.key", key_bytes(key), 0o600)
+        return folder
+
+    def revoke(self, name: str) -> Signed:
+        """Revoke all certificates issued to `name` up to now; return the new list."""
+        serials = [entry["serial"] for entry in self.issued() if entry["name"] == name]
+        if not serials:
+            names = sorted({entry["name"] for entry in self.issued()})
+            raise CertificateError(
+                f"name {name!r}: was never issued a certificate; known: {', '.join(names) or 'none'}"
+            )
+        trust = read_trust(self.folder)
+        return self._write_revoked(trust.revision + 1, sorted({*serials, *(f"{s:x}" for s in trust.revoked)}))
+
+    def forget(self, peer: PeerId) -> Signed:
+        """Sign the record that writes off a peer that is gone for ever."""
+        founded = self.network.founded(check_id(peer))
+        return sign({"kind": "forget", "network": self.network.fingerprint, "peer": peer, "founded": founded}, self.key)
+
+    def issued(self) -> list[dict[str, Any]]:
+        """List what was issued."""
+        try:
+            listed: list[dict[str, Any]] = json.loads(read(self.folder / "issued.json"))
+        except ValueError as error:
+            raise CertificateError(f"{self.folder / 'issued.json'}: must be JSON") from error
+        return listed
+
+    def _write_revoked(self, number: int, serials: list[str]) -> Signed:
+        network = self.network.fingerprint
+        signed = sign({"kind": "revoked", "network": network, "number": number, "serials": serials}, self.key)
+        write_whole(self.folder / "revoked.signed", signed.SerializeToString())
+        return signed
+
+
+def read_trust(folder: Path) -> Trust:
+    """Read what a folder of the authority or of a peer says about the network."""
+    root = read_certificate(folder / "authority.pem")
+    network, revoked = (read_signed(folder / name) for name in ("network.signed", "revoked.signed"))
+    return Trust(root, network, revoked)
+
+
+def read_signed(path: Path) -> Signed:
+    """Read a signed statement from a file."""
+    try:
+        return Signed.FromString(read(path))
+    except Exception as error:  # protobuf's own
+        raise CertificateError(f"{path}: must be a signed statement") from error

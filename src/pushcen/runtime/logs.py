@@ -1,0 +1,55 @@
+"""Structured logs: one JSON object a line on stderr; what could be said often is said at a bounded rate."""
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+_log = logging.getLogger("pushcen")
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {"time": round(record.created, 3), "level": record.levelname.lower(), "event": record.getMessage()}
+        fields |= getattr(record, "fields", {})
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+def set_up(level: str = "info") -> None:
+    """Let all logs of this process go to stderr as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.getLogger("grpc").setLevel(logging.CRITICAL)  # it writes a traceback for every caller that hangs up
+
+
+class Log:
+    """Says what happens, with fields; `seldom` says the same thing at most once in `every` seconds."""
+
+    def __init__(self, peer: str, every: float = 10.0) -> None:
+        self._peer = peer
+        self._every = every
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def say(self, event: str, *, level: int = logging.INFO, trace: bool = False, **fields: Any) -> None:
+        """Say it."""
+        _log.log(level, event, exc_info=trace, extra={"fields": {"peer": self._peer, **fields}})
+
+    def warn(self, event: str, **fields: Any) -> None:
+        """Say it as a warning."""
+        self.say(event, level=logging.WARNING, **fields)
+
+    def seldom(self, key: str, event: str, *, level: int = logging.WARNING, trace: bool = False, **fields: Any) -> None:
+        """Say it if nothing was said under this key for a while; and then how often it was not."""
+        now = time.monotonic()
+        then, unsaid = self._said.get(key, (-self._every, 0))
+        if now - then < self._every:
+            self._said[key] = (then, unsaid + 1)
+            return
+        if len(self._said) > 1000:
+            self._said.clear()
+        self._said[key] = (now, 0)
+        self.say(event, level=level, trace=trace, **fields, **({"unsaid": unsaid} if unsaid else {}))

@@ -1,0 +1,182 @@
+"""Whom a peer knows, who of them answers, and whom it pushes to: a bounded part of the network, kept by gossip.
+
+Pure bookkeeping: the time is passed in, and so is the random generator. Times are those of a monotonic clock.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+
+from pushcen.errors import OptionError
+from pushcen.protocol import Contact, PeerId, epoch_of, name_of
+from pushcen.protocol.messages import check_id
+from pushcen.runtime.network import check_name
+from pushcen.runtime.settings import Runtime
+from pushcen.runtime.trust import Fields
+from pushcen.runtime.wire import Signed
+
+_EXCHANGE = 0.1  # how likely a push exchanges one of the view for another
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+
+
+@dataclass
+class Member:
+    """Another peer: where it listens, what it said last, and when it is to be tried again."""
+
+    name: str
+    address: str
+    record: Signed | None = None  # its own word on where it listens
+    version: tuple[int, int] = (0, 0)  # epoch and boot of that record
+    contact: Contact | None = None  # as its last answer shows it
+    answered: float = -1e9  # when it answered last
+    tried: float = -1e9
+    next_try: float = 0.0
+    failures: int = 0
+    refusal: str = ""  # why it will not have us
+
+
+class Members:
+    """All that a peer knows of others. At most `settings.known` of them, of which a view is pushed to."""
+
+    def __init__(self, me: str, settings: Runtime, rng: Random) -> None:
+        self.me = me
+        self.all: dict[str, Member] = {}
+        self.gone: set[str] = set()  # identities that left or were forgotten
+        self.lost: dict[str, str] = {}  # where those listened that were given up
+        self._settings = settings
+        self._rng = rng
+        self._view: list[str] = []
+
+    def online(self) -> list[Member]:
+        """List those whose last try was answered."""
+        return [member for member in self.all.values() if member.contact and not member.failures]
+
+    def contact(self, name: str) -> Contact | None:
+        """Tell how a peer last showed itself."""
+        return self.all[name].contact if name in self.all else None
+
+    def draw(self, k: int) -> list[str]:
+        """Name up to `k` (0: all) of the view, which changes slowly; those that do not answer are not in it."""
+        online = {member.name for member in self.online()}
+        view = [name for name in self._view if name in online]
+        if view and self._rng.random() < _EXCHANGE:
+            view.pop(self._rng.randrange(len(view)))
+        others = sorted(online.difference(view))
+        self._rng.shuffle(others)
+        self._view = view = view + others[: self._settings.view - len(view)]
+        return self._rng.sample(view, min(k or len(view), len(view)))
+
+    def meet(self, name: str, address: str, now: float, owed: Callable[[str], bool] = lambda _: False) -> Member | None:
+        """Note that a peer listens at an address; None if there is no room for one more."""
+        member = self.all.get(name)
+        if member is None:
+            if len(self.all) >= self._settings.known and not self._make_room(owed):
+                return None
+            member = self.all[name] = Member(check_name(name), check_address(address), next_try=now)
+            self.lost.pop(name, None)
+        elif member.address != address:
+            member.address = check_address(address)
+            member.next_try, member.failures = now, max(1, member.failures)
+        return member
+
+    def learn(self, record: Signed, author: str, fields: Fields, now: float, owed: Callable[[str], bool]) -> bool:
+        """Take over a peer's own, signed word on where it listens, if it is news; say whether it was."""
+        peer, boot = check_id(fields["peer"]), int(fields["boot"])
+        if name_of(peer) != author or author == self.me or peer in self.gone:
+            return False
+        member, version = self.all.get(author), (epoch_of(peer), boot)
+        if member is not None and version <= member.version:
+            return False
+        member = self.meet(author, fields["address"], now, owed)
+        if member is None:
+            return False
+        member.record, member.version = record, version
+        return True
+
+    def heard(self, name: str, contact: Contact, now: float) -> None:
+        """Note that a peer has answered."""
+        member = self.all[name]
+        if member.contact and _version(contact) < _version(member.contact):
+            return
+        member.contact, member.answered, member.failures, member.refusal = contact, now, 0, ""
+
+    def silent(self, name: str, now: float, refusal: str = "") -> bool:
+        """Note that a peer has not answered, or refuses us; say whether it was left out for good."""
+        member = self.all.get(name)
+        if member is None:
+            return False
+        settings = self._settings
+        member.failures += 1
+        member.refusal = refusal
+        wait = min(settings.retry_first * 2 ** min(member.failures - 1, 30), settings.retry_last)
+        member.next_try = now + wait * (0.5 + self._rng.random())
+        if member.failures >= settings.give_up:
+            self.lost[name] = self.all.pop(name).address
+            if len(self.lost) > settings.known:
+                del self.lost[next(iter(self.lost))]
+            return True
+        return False
+
+    def due(self, now: float) -> list[str]:
+        """Name those to say hello to: silent ones whose time has come, and those not heard from for long."""
+        quiet = self._settings.hello_every
+        return [
+            member.name
+            for member in self.all.values()
+            if now >= member.next_try
+            and now - member.tried >= min(quiet, 0.2)
+            and (member.failures or not member.contact or now - member.answered > quiet)
+        ]
+
+    def close(self, peer: PeerId) -> None:
+        """Leave out a peer that left or was forgotten; in a later epoch it may be met again."""
+        self.gone.add(peer)
+        self.lost.pop(name_of(peer), None)
+        member = self.all.get(name_of(peer))
+        known = max(member.version[0], epoch_of(member.contact.peer) if member.contact else 0) if member else 0
+        if member and known <= epoch_of(peer):
+            del self.all[member.name]
+
+    def sample(self, count: int) -> list[Signed]:
+        """Give some records to pass on: of those that answer."""
+        records = [member.record for member in self.online() if member.record]
+        return self._rng.sample(records, min(count, len(records)))
+
+    def addresses(self) -> dict[str, str]:
+        """Give names and addresses, to start from after a restart."""
+        return {member.name: member.address for member in self.all.values()}
+
+    def _make_room(self, owed: Callable[[str], bool]) -> bool:
+        silent = [member.name for member in self.all.values() if member.failures and not owed(member.name)]
+        if silent:
+            del self.all[self._rng.choice(silent)]
+        return bool(silent)
+
+
+def check_address(address: str) -> str:
+    """Take `address` for HOST:PORT, if it is.
+
+    >>> check_address("ward-3.example:7000")
+    'ward-3.example:7000'
+    >>> check_address("ward-3")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: address 'ward-3': must be HOST:PORT, such as 192.0.2.7:7000
+    """
+    match = _ADDRESS.fullmatch(address) if isinstance(address, str) and len(address) <= 255 else None
+    if match is None or not 0 < int(match[2]) < 65536:
+        raise OptionError(f"address {address!r:.100}: must be HOST:PORT, such as 192.0.2.7:7000")
+    return address
+
+
+def newest_epoch(name: str, peers: Iterable[PeerId]) -> int:
+    """Find the latest epoch of a name among identities; 0 if it is not there.
+
+    >>> newest_epoch("ann", ["ann/1", "bob/9", "ann/3"])
+    3
+    """
+    return max((epoch_of(peer) for peer in peers if name_of(peer) == name), default=0)
+
+
+def _version(contact: Contact) -> tuple[int, int]:
+    return epoch_of(contact.peer), contact.boot

@@ -1,0 +1,241 @@
+"""The caller's side: channels to neighbours, hellos, gossip, and pushes that nobody waits for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from pushcen.errors import PushcenError
+from pushcen.protocol import Envelope, name_of
+from pushcen.protocol.wire import header_bytes
+from pushcen.runtime.limits import Budget
+from pushcen.runtime.node import Node, Refusal
+from pushcen.runtime.service import SERVICE
+from pushcen.runtime.wire import Hello, News
+from pushcen.runtime.wire.pieces import write_piece
+
+_ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
+_OPTIONS = [
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", 4 << 20),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+]
+
+
+class Line:
+    """A channel to one neighbour, and its three calls."""
+
+    def __init__(self, channel: grpc.aio.Channel, address: str, name: str) -> None:
+        self.address = address
+        self._channel = channel
+        self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
+        self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
+        self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
+        self._metadata = (("pushcen-name", name),)
+
+    async def hello(self, hello: Hello, timeout: float) -> Hello:
+        """Say hello, and return the answer."""
+        data = await self._hello(hello.SerializeToString(), timeout=timeout, metadata=self._metadata)
+        return Hello.FromString(data)
+
+    async def gossip(self, news: News, timeout: float) -> News:
+        """Exchange news."""
+        data = await self._gossip(news.SerializeToString(), timeout=timeout, metadata=self._metadata)
+        return News.FromString(data)
+
+    async def push(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
+        """Push, and return the answer."""
+        return Hello.FromString(await self._push(pieces, timeout=timeout, metadata=self._metadata))
+
+    async def ready(self, timeout: float) -> bool:
+        """Say whether there is a connection, or is one soon."""
+        if self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
+            return True
+        try:
+            async with asyncio.timeout(timeout):
+                await self._channel.channel_ready()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._channel.close()
+
+
+class Neighbours:
+    """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._lines: dict[str, Line] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._waiting: dict[str, dict[int, Envelope]] = {}
+        self._budget = Budget(node.settings.memory_mb << 20)
+        self._room = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def ask(self, name: str) -> asyncio.Task[None]:
+        """Say hello to a peer, unless that is being done."""
+        if name not in self._asking:
+            task = self._asking[name] = self._spawn(self._ask(name))
+            task.add_done_callback(lambda _: self._asking.pop(name, None))
+        return self._asking[name]
+
+    async def greet(self, address: str) -> Hello | None:
+        """Say hello to whoever listens at an address, to learn its name."""
+        node = self._node
+        channel = node.identity.channel(address, "any", _OPTIONS)
+        line = Line(channel, address, node.identity.name)
+        try:
+            return await line.hello(node.hello(None), node.settings.hello_timeout)
+        except _ERRORS as error:
+            node.log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
+            return None
+        finally:
+            await channel.close()
+
+    def send(self, envelopes: Iterable[Envelope]) -> None:
+        """Push envelopes, each in its own time. A newer one to the same receiver takes the place of one that waits."""
+        for envelope in envelopes:
+            name = name_of(envelope.receiver)
+            waits = self._waiting.get(name)
+            if waits is not None:
+                waits[envelope.part] = envelope
+                continue
+            self._waiting[name] = {envelope.part: envelope}
+            self._spawn(self._deliver(name))
+
+    async def gossip(self, name: str) -> None:
+        """Exchange news with a peer; pass on what it turns out not to have."""
+        node = self._node
+        try:
+            line = self._line(name)
+            news = await line.gossip(node.news(), node.settings.hello_timeout)
+            node.gossip(news)
+            if node.records.missing(news.have):
+                await line.gossip(node.news(news.have), node.settings.hello_timeout)
+        except _ERRORS as error:
+            node.log.seldom(f"gossip {name}", "no news", neighbour=name, text=_short(error))
+
+    async def drain(self, timeout: float) -> None:
+        """Wait for pushes that are under way."""
+        pending = [task for task in self._tasks if not task.done()]
+        if pending:
+            await asyncio.wait(pending, timeout=timeout)
+
+    async def tidy(self) -> None:
+        """Hang up on those that are not known any more."""
+        for name in [name for name in self._lines if name not in self._node.members.all]:
+            await self._lines.pop(name).close()
+
+    async def close(self) -> None:
+        """Hang up on all."""
+        for task in list(self._tasks):
+            task.cancel()
+        for line in self._lines.values():
+            await line.close()
+        self._lines.clear()
+
+    async def _ask(self, name: str) -> None:
+        node = self._node
+        member = node.members.all.get(name)
+        if member is None:
+            return
+        member.tried = node.now
+        try:
+            hello = await self._line(name).hello(node.hello(member.contact, name=name), node.settings.hello_timeout)
+            node.answered(name, hello)
+        except _ERRORS as error:
+            self._silent(name, error)
+
+    async def _deliver(self, name: str) -> None:
+        try:
+            while waits := self._waiting[name]:
+                await self._push(name, waits.pop(next(iter(waits))))
+        finally:
+            del self._waiting[name]
+
+    async def _push(self, name: str, envelope: Envelope) -> None:
+        node = self._node
+        payload = envelope.payload[envelope.part]
+        while not self._budget.take(len(payload)):
+            self._room.clear()
+            await self._room.wait()
+        try:
+            if not self._is_there(name, envelope) or not await self._line(name).ready(node.settings.hello_timeout):
+                self._failed(envelope)
+                return
+            line = self._line(name)
+            node.metrics.bytes.labels("out").inc(len(payload))
+            hello = await line.push(self._pieces(envelope, payload.data), node.settings.push_timeout)
+            node.answered(name, hello)
+            outcome = hello.refusal or ("news" if hello.news else "old")
+            node.metrics.pushes.labels(outcome).inc()
+            if hello.refusal and hello.refusal not in ("busy", "rate", "epoch", "leaving", "starting"):
+                node.log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text[:500])
+        except _ERRORS as error:
+            node.metrics.pushes.labels("doubt").inc()
+            self._silent(name, error)
+        finally:
+            self._budget.give(len(payload))
+            self._room.set()
+
+    async def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes]:
+        size = self._node.settings.chunk_kb << 10
+        header, view = header_bytes(envelope, len(data)), memoryview(data)
+        for begin in range(0, len(data), size):
+            yield write_piece(b"" if begin else header, view[begin : begin + size])
+
+    def _is_there(self, name: str, envelope: Envelope) -> bool:
+        contact = self._node.members.contact(name)
+        return contact is not None and contact.peer == envelope.receiver
+
+    def _failed(self, envelope: Envelope) -> None:
+        """Take back what an envelope added of which no byte has left."""
+        self._node.metrics.pushes.labels("failed").inc()
+        if envelope.sender == self._node.peer.me:
+            self._node.peer.failed(envelope)
+
+    def _silent(self, name: str, error: BaseException) -> None:
+        node = self._node
+        node.log.seldom(f"silent {name}", "no answer", neighbour=name, text=_short(error))
+        if node.members.silent(name, node.now):
+            node.log.say("left out of the view", neighbour=name)
+
+    def _line(self, name: str) -> Line:
+        node = self._node
+        member = node.members.all.get(name)
+        if member is None:
+            raise Refusal("unknown", f"{name} is not known any more")
+        line = self._lines.get(name)
+        if line is None or line.address != member.address:
+            if line is not None:
+                self._spawn(line.close())
+            channel = node.identity.channel(member.address, name, _OPTIONS)
+            line = self._lines[name] = Line(channel, member.address, node.identity.name)
+        return line
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            self._node.log.seldom(f"bug {error!r}", "a task failed", text=repr(error))
+
+
+def _short(error: BaseException) -> str:
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"[:300]
+    return str(error)[:300] or type(error).__name__

@@ -1,0 +1,46 @@
+"""What the authority's keeper may do to a running network: give it a signed record, through any one of its peers."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from pushcen.errors import NetworkError
+from pushcen.runtime.authority import PUBLIC, Authority
+from pushcen.runtime.certificates import key_bytes, make_certificate, new_key, pem, read
+from pushcen.runtime.files import write_whole
+from pushcen.runtime.identity import Certified
+from pushcen.runtime.members import check_address
+from pushcen.runtime.records import digest
+from pushcen.runtime.service import SERVICE
+from pushcen.runtime.wire import News, Signed
+
+NAME = "operator"
+_DAYS = 10 / 60 / 24
+
+
+async def deliver(authority: Authority, record: Signed, address: str, timeout: float = 10.0) -> None:
+    """Give a record to the peer at an address, with a certificate that is made for this and holds ten minutes."""
+    check_address(address)
+    with tempfile.TemporaryDirectory() as folder:
+        identity = _operator(authority, Path(folder))
+    async with identity.channel(address, "any", []) as channel:
+        gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
+        try:
+            news = News.FromString(await gossip(News(records=[record]).SerializeToString(), timeout=timeout))
+        except grpc.aio.AioRpcError as error:
+            raise NetworkError(f"{address}: {error.code().name}: {error.details()}") from error
+    if digest(record) not in news.have:
+        raise NetworkError(f"{address}: did not take the record; is it a peer of this network?")
+
+
+def _operator(authority: Authority, folder: Path) -> Certified:
+    key = new_key()
+    network = authority.network.fingerprint
+    certificate = make_certificate(key, authority.root, authority.key, network, NAME, _DAYS)
+    write_whole(folder / "peer.pem", pem(certificate))
+    write_whole(folder / "peer.key", key_bytes(key), 0o600)
+    for file in PUBLIC:
+        write_whole(folder / file, read(authority.folder / file))
+    return Certified(folder)

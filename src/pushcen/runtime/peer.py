@@ -1,0 +1,218 @@
+"""From a task, a folder of certificates and a state folder to a running peer."""
+
+import asyncio
+import contextlib
+import signal
+import time
+import zlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from pushcen.client import Client
+from pushcen.codec import Accumulator, Payload, accumulate
+from pushcen.errors import LedgerError, NetworkError, OptionError
+from pushcen.learning import Learner, State, TaskFunction, Training, build_task
+from pushcen.methods import Method, Place, PushCen
+from pushcen.protocol import Buffer, Peer, Rules, epoch_of
+from pushcen.protocol.messages import check_id
+from pushcen.runtime.driver import Driver, write_tensors
+from pushcen.runtime.fingerprint import describe, difference
+from pushcen.runtime.identity import Identity
+from pushcen.runtime.members import check_address
+from pushcen.runtime.network import FIRST_EPOCH
+from pushcen.runtime.node import Node
+from pushcen.runtime.service import Service
+from pushcen.runtime.settings import Runtime
+from pushcen.runtime.store import Store
+
+_EVERYWHERE = ("0.0.0.0", "[::]")
+
+
+@dataclass
+class Setup:
+    """What a peer is started with."""
+
+    identity: Identity
+    task: TaskFunction
+    state: Path
+    listen: str
+    join: Sequence[str] = ()
+    advertise: str = ""
+    """Where others reach it, if not where it listens."""
+    method: Method = field(default_factory=PushCen)
+    training: Training = field(default_factory=Training)
+    runtime: Runtime = field(default_factory=Runtime)
+    seed: int = 0
+    client: int = 0
+    clients: int = 1
+    metrics: str = ""
+    """HOST:PORT for Prometheus."""
+    certs: Path | None = None
+    moved: bool = False
+    """Take a copied state folder for the original."""
+    grace: float = 2.0
+    """How long to wait for a compute event that is to be given up."""
+
+
+async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
+    """Run a peer until it is told to stop (SIGTERM, SIGINT), or has left (`leave`, or SIGUSR1)."""
+    async with started(setup) as driver:
+        _obey_signals(driver.node)
+        await driver.run(events, leave=leave)
+
+
+@contextlib.asynccontextmanager
+async def started(setup: Setup) -> AsyncIterator[Driver]:
+    """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` lets it live."""
+    for address in (setup.listen, *setup.join):
+        check_address(address if not address.endswith(":0") else address[:-1] + "1")
+    store, ended = Store(setup.state), True
+    try:
+        node = _node(setup, store)
+        service = Service(node)
+        port = await service.start(setup.listen)
+        node.address = _reachable(setup, port)
+        driver = Driver(node, setup.join, setup.certs / "revoked.signed" if setup.certs else None)
+        try:
+            if setup.metrics:
+                node.metrics.serve(setup.metrics)
+            await _settle(setup, node, driver)
+            node.log.say("listening", address=node.address, peer_id=node.peer.me, boot=node.peer.boot)
+            yield driver
+        finally:
+            ended = await driver.close(setup.grace)
+            await service.stop()
+            node.close()
+            node.log.say("stopped", events=node.peer.events)
+    finally:
+        if ended:  # else the folder stays locked until the process ends
+            store.close()
+
+
+def _node(setup: Setup, store: Store) -> Node:
+    identity, method = setup.identity, setup.method
+    if method.needs_graph:
+        raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
+    task = build_task(setup.task, setup.client, setup.clients, setup.seed)
+    seed = [setup.seed, zlib.crc32(identity.name.encode())]
+    learner = Learner(task, method.update(), setup.training, client=identity.name, seed=seed)
+    _warm_up(learner)
+    rules = method.rules(Place(identity.name))
+    if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
+        raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
+    about = describe(method, setup.training, learner.schema, setup.seed)
+    saved = store.load()
+    rng = Random(f"{setup.seed} {identity.name}")
+    if "peer" in saved:
+        _check_same(setup, saved, about)
+        plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
+        client = Client.restore(State(store.tensors(), plain), learner, rules)
+    else:
+        client = Client(Peer.join(identity.name, rules, epoch=0), learner, rng)  # until it is settled who this is
+    node = Node(identity, setup.runtime, store, client, about, setup.listen, Random(rng.random()))
+    node.restore_records(saved.get("records", []))
+    for name, address in saved.get("members", {}).items():
+        node.members.meet(name, address, node.now)
+    return node
+
+
+def _warm_up(learner: Learner) -> None:
+    """Use the kernels that receiving needs once, so that they are compiled before anybody waits for them."""
+    before = learner.save()
+    into = Accumulator.zeros(learner.schema)
+    for payload in learner.encode().values():
+        accumulate(Payload.parse(payload.data, learner.schema), 1, into)
+    learner.restore(before)
+
+
+async def _settle(setup: Setup, node: Node, driver: Driver) -> None:
+    """Settle in which epoch this peer is, and commit that before anything is answered."""
+    store, peer = node.store, node.peer
+    loop = asyncio.get_running_loop()
+    if epoch_of(peer.me):
+        if setup.moved:
+            store.claim()
+        if store.is_copy():
+            node.renew("the state folder is a copy, as of a backup; if it was moved here for good, say --moved")
+        elif peer.status == "forgotten":
+            node.renew("this peer was forgotten by the operator")
+        elif peer.gone:
+            store.commit({"past": [*store.load().get("past", []), peer.save()]})
+            node.renew("this peer had left, and joins again")
+        await node.commit()
+        return
+    node.stale = "starting"
+    epoch = await _first_epoch(setup, node, driver)
+    rules: Rules = peer.rules
+    make = Peer.found if epoch == FIRST_EPOCH else Peer.join
+    node.client = Client(make(node.identity.name, rules, epoch), node.client.learner, node.client.rng)
+    node.reapply()
+    state = node.client.learner.save(whole=False)
+    files = await loop.run_in_executor(None, write_tensors, store, state)
+    facts = {"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about}
+    store.commit(facts)
+    await node.commit(state.plain, files)
+    store.claim()
+    node.begin()
+
+
+async def _first_epoch(setup: Setup, node: Node, driver: Driver) -> int:
+    """Find the epoch of a peer with an empty state folder. A founder's is the first, unless somebody knows it already.
+
+    Who has lost its state must not found anything again. So a founder asks those it joins first; one that is to join
+    nobody is alone, and founds.
+    """
+    later = time.time_ns() // 1_000_000
+    if node.identity.name not in node.identity.network.founders:
+        return later
+    known, answers, asked = 0, 0, [address for address in setup.join if address != node.address]
+    begun = node.now
+    while asked and not node.stopping.is_set():
+        for address, hello in zip(list(asked), await asyncio.gather(*map(driver.neighbours.greet, asked)), strict=True):
+            if hello is None:
+                continue
+            answers += 1
+            asked.remove(address)
+            if hello.refusal == "run":
+                text = difference(node.about, hello.about)
+                raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
+            if hello.known:
+                known = max(known, epoch_of(check_id(hello.known)))
+        if answers and node.now - begun > node.settings.hello_timeout:
+            break
+        if asked:
+            await asyncio.sleep(0.2)
+    if known:
+        node.log.warn("this founder's state was lost; it joins with no mass", known=known)
+        return max(later, known + 1)
+    return FIRST_EPOCH
+
+
+def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -> None:
+    identity, folder = setup.identity, setup.state
+    if saved.get("name") != identity.name or saved.get("network") != identity.network.fingerprint:
+        raise LedgerError(
+            f"{folder}: belongs to {saved.get('name')} of another network or name, not to {identity.name}"
+        )
+    before = saved.get("about")
+    if before != about and isinstance(before, dict):
+        raise LedgerError(f"{folder}: was made by another run: {difference(about, before)}; use another state folder")
+
+
+def _reachable(setup: Setup, port: int) -> str:
+    host = setup.listen.rpartition(":")[0]
+    if setup.advertise:
+        return check_address(setup.advertise)
+    if host in _EVERYWHERE:
+        raise OptionError(f"listen = {setup.listen}: say with --advertise HOST:PORT where others reach this peer")
+    return f"{host}:{port}"
+
+
+def _obey_signals(node: Node) -> None:
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(NotImplementedError, ValueError):  # not in the main thread, or not on this system
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, node.stopping.set)
+        loop.add_signal_handler(signal.SIGUSR1, node.leaving.set)

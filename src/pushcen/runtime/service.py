@@ -1,0 +1,253 @@
+"""The gRPC service of a peer: hello, gossip and push. Whatever comes in is checked before it is kept, or refused whole.
+
+Refusals change nothing. They are answers, counted by reason and logged at a bounded rate; only a caller that is no
+member gets an error of gRPC instead.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from pushcen.codec import Payload
+from pushcen.errors import CertificateError, NetworkError, PayloadError, ProtocolError, PushcenError
+from pushcen.protocol import Envelope, epoch_of, name_of
+from pushcen.protocol.messages import check_id
+from pushcen.protocol.wire import read_header
+from pushcen.runtime.limits import Budget, Rate
+from pushcen.runtime.members import newest_epoch
+from pushcen.runtime.node import Node, Refusal
+from pushcen.runtime.wire import Hello, News
+from pushcen.runtime.wire.pieces import Bytes, read_piece
+
+SERVICE = "pushcen.v1.Peer"
+_HEADER = 1024  # bytes that an envelope may have before its payload
+_SMALL = 4 << 20  # bytes up to which a payload is checked in the event loop
+_NEWS = 1 << 20  # bytes that a piece may have beside its data, and gossip in all
+_EPOCHS = 10 / 3600  # new epochs a second that one name may show
+Context = grpc.aio.ServicerContext[Any, Any]
+Handler = Callable[[str, Any], Awaitable[bytes]]
+
+
+class Received(dict[int, Payload]):
+    """What came in one envelope, and when."""
+
+    def __init__(self, part: int, payload: Payload, at: float) -> None:
+        super().__init__({part: payload})
+        self.at = at
+
+
+class Service:
+    """What others may ask of a peer."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        settings = node.settings
+        self._calls = Rate(settings.calls_per_second)
+        self._pushes = Rate(settings.pushes_per_second)
+        self._epochs = Rate(_EPOCHS)
+        self._budget = Budget(settings.memory_mb << 20)
+        self._arriving: set[tuple[str, int]] = set()
+        self._sizes = node.client.learner.sizes()
+        self._piece = (settings.chunk_kb << 10) + _NEWS
+        self._health = health.aio.HealthServicer()
+        self._server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", self._piece),
+                ("grpc.max_metadata_size", 16 << 10),
+                ("grpc.max_concurrent_streams", 64),
+                ("grpc.so_reuseport", 0),
+                ("grpc.keepalive_time_ms", 30_000),
+                ("grpc.keepalive_timeout_ms", 10_000),
+                ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+            ],
+            maximum_concurrent_rpcs=4 * settings.known + 64,
+        )
+        handlers: dict[str, Any] = {
+            "Hello": grpc.unary_unary_rpc_method_handler(self._single(self._hello)),
+            "Gossip": grpc.unary_unary_rpc_method_handler(self._single(self._gossip)),
+            "Push": grpc.stream_unary_rpc_method_handler(self._push),
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+
+    async def start(self, listen: str) -> int:
+        """Listen; return the port."""
+        try:
+            port = self._node.identity.listen(self._server, listen)
+        except RuntimeError as error:
+            raise NetworkError(f"listen = {listen}: cannot be listened on; is another process there?") from error
+        await self._server.start()
+        await self._health.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)
+        await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
+        return port
+
+    async def stop(self) -> None:
+        """Answer nobody any more."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(0.5)
+
+    def _single(self, answer: Callable[[str, bytes], bytes]) -> Callable[[bytes, Context], Awaitable[bytes]]:
+        async def handle(data: bytes, context: Context) -> bytes:
+            caller = await self._caller(context)
+            with self._guard(caller) as refusal:
+                if not self._calls.allows(caller, self._node.now):
+                    raise Refusal("rate", f"{caller} calls too often")
+                return answer(caller, data)
+            return self._refuse(caller, refusal)
+
+        return handle
+
+    def _hello(self, caller: str, data: bytes) -> bytes:
+        hello = Hello.FromString(data)
+        node = self._node
+        peer = check_id(hello.peer)
+        if name_of(peer) == caller and self._is_new_epoch(caller, epoch_of(peer)):
+            raise Refusal("rate", f"{caller} shows a new epoch too often")
+        return node.greet(caller, hello).SerializeToString()
+
+    def _gossip(self, _caller: str, data: bytes) -> bytes:
+        news = News.FromString(data)
+        self._node.gossip(news)
+        return self._node.news(news.have).SerializeToString()
+
+    async def _push(self, pieces: AsyncIterator[bytes], context: Context) -> bytes:
+        caller = await self._caller(context)
+        with self._guard(caller) as refusal:
+            if not self._pushes.allows(caller, self._node.now):
+                raise Refusal("rate", f"{caller} pushes too often")
+            return (await self._receive(caller, pieces)).SerializeToString()
+        return self._refuse(caller, refusal)
+
+    async def _receive(self, caller: str, pieces: AsyncIterator[bytes]) -> Hello:
+        """Take one envelope in."""
+        node, timeout = self._node, self._node.settings.push_timeout
+        async with asyncio.timeout(timeout):
+            head, first = read_piece(await anext(pieces))
+            envelope, length = self._header(caller, head)
+            place = (caller, envelope.part)
+            if place in self._arriving:
+                raise Refusal("busy", f"an envelope of {caller} is arriving already")
+            if not self._budget.take(length):
+                raise Refusal("busy", f"no room for {length} bytes more")
+            self._arriving.add(place)
+            try:
+                payload = await self._payload(envelope, length, first, pieces)
+            finally:
+                self._arriving.discard(place)
+                self._budget.give(length)
+        self._check_mass(envelope)
+        received = Received(envelope.part, payload, node.now)
+        news = node.client.receive(envelope._replace(payload=received))
+        node.metrics.bytes.labels("in").inc(length)
+        node.metrics.received.labels("news" if news else "old").inc()
+        return node.hello(envelope.sender, news=news)
+
+    def _header(self, caller: str, data: bytes) -> tuple[Envelope, int]:
+        """Read an envelope's header, and refuse what could not be taken in, before its payload is read."""
+        if len(data) > _HEADER:
+            raise Refusal("oversized", f"an envelope with a header of {len(data)} bytes; {_HEADER} at most")
+        envelope, size, length = read_header(data)
+        peer = self._node.peer
+        if size != len(data):
+            raise Refusal("malformed", f"an envelope's header of {size} bytes in a field of {len(data)}")
+        if name_of(envelope.sender) != caller:
+            raise Refusal("malformed", f"{caller} sends an envelope of {envelope.sender}")
+        if self._node.stale or peer.status != "open":
+            raise Refusal("leaving", f"{peer.me} takes nothing in now")
+        if envelope.receiver != peer.me:
+            raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {peer.me}")
+        if self._is_new_epoch(caller, epoch_of(envelope.sender)):
+            raise Refusal("rate", f"{caller} shows a new epoch too often")
+        if envelope.part not in self._sizes:
+            raise Refusal("malformed", f"part {envelope.part}: must be one of {sorted(self._sizes)}")
+        if length != self._sizes[envelope.part]:
+            reason = "oversized" if length > self._sizes[envelope.part] else "payload"
+            raise Refusal(reason, f"a payload of {length} bytes; here it has {self._sizes[envelope.part]}")
+        self._check_mass(envelope)
+        return envelope, length
+
+    async def _payload(self, envelope: Envelope, length: int, first: Bytes, pieces: AsyncIterator[bytes]) -> Payload:
+        """Read a payload, never more of it than was announced, and check it from end to end."""
+        parts, size = [first], len(first)
+        while size < length:
+            message = await anext(pieces, None)
+            if message is None:
+                raise Refusal("malformed", f"a payload of {size} bytes that was to have {length}")
+            head, data = read_piece(message)
+            size += len(data)
+            if head or not data:
+                raise Refusal("malformed", "a piece of a payload with no data, or with another envelope")
+            parts.append(data)
+        if size > length:
+            raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
+        schema = self._node.client.learner.schema
+        whole = b"".join(parts)
+        if length <= _SMALL:
+            payload = Payload.parse(whole, schema)
+        else:
+            payload = await asyncio.get_running_loop().run_in_executor(None, Payload.parse, whole, schema)
+        if payload.reference is not None:
+            raise Refusal("payload", f"{envelope.sender} sends a difference to a model that nobody has")
+        return payload
+
+    def _check_mass(self, envelope: Envelope) -> None:
+        """Refuse mass that cannot be: more, with what is here already, than the network was founded with."""
+        peer, most = self._node.peer, self._node.identity.network.mass
+        if not peer.rules.weights.moves_mass:
+            return
+        share = envelope.total - peer.answer(envelope.sender).accepted
+        if share > 0 and peer.held + peer.waiting + share > most:
+            raise Refusal("mass", f"{envelope.sender} claims to add {share} quanta; there are {most} in all")
+
+    def _is_new_epoch(self, name: str, epoch: int) -> bool:
+        """Say whether an epoch is later than those known of a name, and shown too soon; an earlier one is refused."""
+        peer = self._node.peer
+        known = newest_epoch(name, peer.sent)
+        known = max(known, newest_epoch(name, (link.partition("#")[0] for link in peer.credited)))  # type: ignore[misc]
+        if contact := self._node.members.contact(name):
+            known = max(known, epoch_of(contact.peer))
+        if epoch < known:
+            raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
+        return epoch > known > 0 and not self._epochs.allows(name, self._node.now)
+
+    async def _caller(self, context: Context) -> str:
+        """Name who calls; who is no member is turned away."""
+        claimed = dict(context.invocation_metadata() or ()).get("pushcen-name", "")
+        try:
+            return self._node.identity.caller(context, str(claimed))
+        except (CertificateError, ValueError) as error:
+            self._node.refused("certificate", "", str(error))
+            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+            raise  # never reached: abort raises
+
+    @contextlib.contextmanager
+    def _guard(self, caller: str) -> Iterator[Refusal]:
+        """Turn whatever goes wrong in a call into a refusal."""
+        told = Refusal("", "")
+        try:
+            yield told
+        except Refusal as error:
+            told.reason, told.args = error.reason, error.args
+        except (DecodeError, StopAsyncIteration):
+            told.reason, told.args = "malformed", ("not a message of this service",)
+        except PayloadError as error:
+            told.reason, told.args = "payload", (str(error),)
+        except (PushcenError, ProtocolError, ValueError) as error:
+            told.reason, told.args = "malformed", (str(error),)
+        except TimeoutError:
+            told.reason, told.args = "timeout", ("nothing came for too long",)
+        except Exception as error:  # a mistake of ours must not let a caller fill the log or stop the peer
+            told.reason, told.args = "internal", (repr(error),)
+            self._node.log.seldom("internal", "a call failed", trace=True)
+        if told.reason:
+            self._node.refused(told.reason, caller, str(told))
+
+    def _refuse(self, caller: str, refusal: Refusal) -> bytes:
+        answer = self._node.hello(None, name=caller)
+        answer.refusal, answer.text = refusal.reason, str(refusal)[:500]
+        return answer.SerializeToString()

@@ -1,0 +1,71 @@
+"""The options of a peer on a real network: how long it waits, how much it takes in, how much it keeps."""
+
+from dataclasses import dataclass, fields
+
+from pushcen.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The section `runtime` of a config. Times are in seconds.
+
+    >>> Runtime(chunk_kb=0)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: runtime.chunk_kb = 0: must be 1 or more
+    """
+
+    view: int = 20
+    """How many neighbours a peer pushes to at any time; the view changes slowly."""
+    known: int = 64
+    """How many peers it knows of, and ever has links to, at most."""
+    gossip_every: float = 5.0
+    """How often it exchanges news with one neighbour."""
+    hello_every: float = 10.0
+    """How often it makes sure of a neighbour that it has not heard from."""
+    hello_timeout: float = 2.0
+    """How long a neighbour may take to answer a hello."""
+    patience: float = 0.25
+    """How long the end of a compute event waits for hellos that are still out; who misses it is left out."""
+    push_timeout: float = 30.0
+    """How long a push may take, and how long it may stand still."""
+    retry_first: float = 1.0
+    """When a neighbour that does not answer is tried again; each time after twice as long."""
+    retry_last: float = 60.0
+    """The longest time between two tries."""
+    give_up: int = 12
+    """After so many tries in vain a neighbour is left out of the view, until it is heard of again."""
+    chunk_kb: int = 1024
+    """How much of a payload goes into one message."""
+    memory_mb: int = 1024
+    """How much payload may be arriving or leaving at a time, all neighbours together."""
+    pushes_per_second: float = 50.0
+    """What one neighbour may send on average; three seconds' worth at once."""
+    calls_per_second: float = 50.0
+    """The same for hellos and gossip."""
+    evaluate_every: int = 5
+    """Evaluate at every so manieth compute event; 0: never."""
+    optimiser_every: int = 10
+    """Save the optimiser's state at every so manieth compute event; 0: never."""
+    pause: float = 0.0
+    """The least time between the beginnings of two compute events."""
+    start_with: int = 0
+    """How many neighbours must have answered before the first compute event."""
+    start_timeout: float = 60.0
+    """How long to wait for them."""
+
+    def __post_init__(self) -> None:
+        least = {
+            "patience": 0,
+            "evaluate_every": 0,
+            "optimiser_every": 0,
+            "pause": 0,
+            "start_with": 0,
+            "start_timeout": 0,
+        }
+        for field in fields(self):
+            value = getattr(self, field.name)
+            floor = least.get(field.name, 1 if field.type is int else 0.001)
+            if not floor <= value < float("inf"):
+                raise OptionError(f"runtime.{field.name} = {value!r}: must be {floor} or more")
+        if self.view > self.known:
+            raise OptionError(f"runtime.view = {self.view}: must be at most runtime.known = {self.known}")

@@ -1,0 +1,229 @@
+"""The state folder of a peer: a ledger in SQLite, tensors in safetensors, and a lock.
+
+    ledger.db                  what the peer holds, sent and credited; which files belong to it, with their hashes
+    weights-7.safetensors      tensors; each commit names the newest, and removes the others
+    optimiser-5.safetensors    those of the optimiser, which are large, and saved less often
+    lock                       held by the process that runs the peer
+
+Durable order of a commit: tensors to a new file, synced; then one transaction with everything else, which names that
+file. Before the transaction nothing has happened; after it, everything has.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import xxhash
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from pushcen.errors import LedgerError
+from pushcen.runtime.files import sync_folder
+
+FORMAT = 1
+LEDGER = "ledger.db"
+Plain = dict[str, Any]
+Tensors = Mapping[str, torch.Tensor]
+
+
+class File(NamedTuple):
+    """A file of tensors, as the ledger knows it."""
+
+    name: str
+    size: int
+    digest: str
+
+
+class Store:
+    """A state folder, open in one process. Every failure is a `LedgerError`, and leaves the last commit in place."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise LedgerError(f"{folder}: {error.strerror}; a peer must be able to write its state folder") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise LedgerError(f"{folder}: another process runs a peer on this state folder") from error
+        with contextlib.ExitStack() as undo:
+            undo.callback(os.close, self._lock)
+            self._db = _connect(folder / LEDGER)
+            undo.callback(self._db.close)
+            self._prepare()
+            self._number = max(map(_number, folder.glob("*-*.safetensors")), default=0)
+            undo.pop_all()
+
+    def load(self) -> Plain:
+        """Give everything that was committed; empty if nothing was."""
+        with _explained(self.folder / LEDGER):
+            return read_rows(self._db, self.folder)
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Give the tensors of the last commit, if their files are what was committed."""
+        return read_tensors(self.folder, self.load().get("files", {}))
+
+    def write(self, group: str, tensors: Tensors) -> File:
+        """Write tensors to a new file and sync it. It counts once it is named in a commit."""
+        self._number += 1
+        path = self.folder / f"{group}-{self._number}.safetensors"
+        with _explained(path):
+            save_file(dict(tensors), path)
+            with path.open("rb+") as file:
+                os.fsync(file.fileno())
+            sync_folder(self.folder)
+            return File(path.name, path.stat().st_size, _digest(path))
+
+    def commit(self, values: Mapping[str, Any], files: Mapping[str, File] | None = None) -> None:
+        """Make values and files durable in one transaction; then remove files that are not named any more."""
+        with _explained(self.folder / LEDGER):
+            rows = [(key, json.dumps(value)) for key, value in values.items()]
+            named: dict[str, list[Any]] = {}
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                self._db.executemany(
+                    "INSERT INTO state (key, value) VALUES (?, ?)"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value != excluded.value",
+                    rows,
+                )
+                if files:
+                    named = _json(self._db, "files") or {}
+                    named |= {group: list(file) for group, file in files.items()}
+                    self._db.execute(
+                        "INSERT OR REPLACE INTO state (key, value) VALUES ('files', ?)", (json.dumps(named),)
+                    )
+        if files:
+            keep = {entry[0] for entry in named.values()}
+            for path in self.folder.glob("*-*.safetensors"):
+                if path.name not in keep:
+                    path.unlink(missing_ok=True)
+
+    def is_copy(self) -> bool:
+        """Say whether this ledger was copied here, as from a backup: the file is not the one that was made here."""
+        made = self.load().get("inode")
+        return made is not None and made != (self.folder / LEDGER).stat().st_ino
+
+    def claim(self) -> None:
+        """Take this ledger, wherever it came from, for the original."""
+        self.commit({"inode": (self.folder / LEDGER).stat().st_ino})
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._db.close()
+        os.close(self._lock)
+
+    def _prepare(self) -> None:
+        path = self.folder / LEDGER
+        with _explained(path):
+            tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            if not tables:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                with self._db:
+                    self._db.execute("BEGIN IMMEDIATE")
+                    self._db.execute("CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+                    self._db.execute(f"PRAGMA user_version = {FORMAT}")
+                sync_folder(self.folder)
+                return
+            _check(self._db, path)
+            os.utime(path)  # fails where nothing may be written
+
+
+def read_state(folder: Path) -> Plain:
+    """Read the ledger of a peer that may be running, without touching it."""
+    path = folder / LEDGER
+    if not path.is_file():
+        raise LedgerError(f"{folder}: has no {LEDGER}; it is no state folder of a peer")
+    with _explained(path), contextlib.closing(_connect(path, readonly=True)) as db:
+        _check(db, path, quick=True)
+        return read_rows(db, folder)
+
+
+def read_rows(db: sqlite3.Connection, folder: Path) -> Plain:
+    """Read all of a ledger, as of one moment."""
+    try:
+        return {key: json.loads(value) for key, value in db.execute("SELECT key, value FROM state")}
+    except ValueError as error:
+        raise LedgerError(
+            f"{folder / LEDGER}: is damaged: {error}; restore a backup, or start in an empty folder"
+        ) from error
+
+
+def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> dict[str, torch.Tensor]:
+    """Read files of tensors that the ledger names."""
+    found: dict[str, torch.Tensor] = {}
+    for entry in files.values():
+        name, size, digest = entry
+        path = folder / Path(name).name
+        with _explained(path):
+            if not path.is_file() or path.stat().st_size != size or _digest(path) != digest:
+                raise LedgerError(
+                    f"{path}: is missing or not what was committed; restore a backup, or start in an empty folder"
+                )
+            found |= load_file(path)
+    return found
+
+
+def _connect(path: Path, readonly: bool = False) -> sqlite3.Connection:
+    with _explained(path):
+        uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
+        db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
+        db.execute("PRAGMA synchronous = FULL")
+        return db
+
+
+def _check(db: sqlite3.Connection, path: Path, quick: bool = False) -> None:
+    [version] = db.execute("PRAGMA user_version").fetchone()
+    if version > FORMAT:
+        raise LedgerError(f"{path}: has format {version}, from a newer pushcen; this one reads {FORMAT}: upgrade it")
+    if version < 1:
+        raise LedgerError(f"{path}: is no ledger of a peer")
+    if not quick:
+        [verdict] = db.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise LedgerError(f"{path}: is damaged: {verdict}; restore a backup, or start in an empty folder")
+
+
+def _json(db: sqlite3.Connection, key: str) -> Any:
+    row = db.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
+    return json.loads(row[0]) if row else None
+
+
+def _number(path: Path) -> int:
+    number = path.stem.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _digest(path: Path) -> str:
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what the disk and SQLite say into a `LedgerError` that names the file."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        hint = {
+            "database or disk is full": "free some space and start again; nothing committed is lost",
+            "attempt to write a readonly database": "a peer must be able to write its state folder",
+            "file is not a database": "restore a backup, or start in an empty folder",
+            "database disk image is malformed": "restore a backup, or start in an empty folder",
+        }.get(str(error), "nothing committed is lost")
+        raise LedgerError(f"{path}: {error}; {hint}") from error
+    except SafetensorError as error:
+        raise LedgerError(f"{path}: {error}; nothing committed is lost") from error
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror or error}; nothing committed is lost") from error

@@ -1,0 +1,8 @@
+"""The messages of the wire: `peer.proto`, and what `make.py` generates from it. No behaviour."""
+
+from pushcen.runtime.wire.peer_pb2 import Hello, Link, News, Piece, Signed
+
+MAJOR, MINOR = 1, 0
+"""The version of these messages; peers of another major version are refused."""
+
+__all__ = ["MAJOR", "MINOR", "Hello", "Link", "News", "Piece", "Signed"]

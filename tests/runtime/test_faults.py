@@ -1,0 +1,185 @@
+"""What a network does to those on it: nobody waits, nothing is lost, memory stays bounded."""
+
+import asyncio
+import contextlib
+import datetime
+import random
+
+import grpc
+import pytest
+
+from pushcen.protocol import UNIT
+from pushcen.runtime.neighbours import Line
+from pushcen.runtime.trust import utc
+
+from .wires import Wired, Wires
+from .world import World, run, until
+
+NAMES = ("p0", "p1", "p2", "p3")
+
+
+@contextlib.asynccontextmanager
+async def wired(folder, **settings):
+    """Four peers that train, all calls over wires that can be cut."""
+    options = {"pause": 0.05, "hello_timeout": 0.5, "push_timeout": 2.0, "start_with": 3, **settings}
+    world = World(folder, names=NAMES, **options)
+    wires = Wires(world.addresses)
+    await wires.lay()
+    world.identity = lambda name: Wired(world.certs(name), wires)
+    try:
+        await world.start(*NAMES)
+        await until(lambda: all(world.events(name) > 3 for name in NAMES))
+        yield world, wires
+    finally:
+        await world.stop()
+        await wires.take_up()
+
+
+async def pace(world, names, seconds=2.0):
+    """How many events the slowest of these peers has in a while."""
+    before = {name: world.events(name) for name in names}
+    await asyncio.sleep(seconds)
+    return min(world.events(name) - before[name] for name in names)
+
+
+def test_a_network_cut_in_two_goes_on_and_grows_together_again(tmp_path):
+    async def story():
+        async with wired(tmp_path, give_up=4, retry_last=0.3) as (world, wires):
+            usual = await pace(world, NAMES)
+            cut = wires.between(NAMES[:2], NAMES[2:])
+            wires.set("cut", cut)
+            await asyncio.sleep(0.5)
+            assert await pace(world, NAMES) > usual / 3
+            await until(lambda: "p2" not in world.node("p0").members.all, 20)  # given up
+            owed = [node.peer.me for node in map(world.node, NAMES[2:])]
+            wires.set("pass", cut)
+            await until(lambda: all(len(world.node(name).members.online()) == 3 for name in NAMES), 30)
+            await until(lambda: not any(peer in world.node("p0").peer.unsettled for peer in owed), 30)
+            await world.check()
+
+    run(story(), 120)
+
+
+@pytest.mark.parametrize("mode", ["stall", 5_000], ids=["accepts and never answers", "slow"])
+def test_a_bad_neighbour_delays_nobody_and_takes_no_memory(tmp_path, mode):
+    async def story():
+        async with wired(tmp_path) as (world, wires):
+            usual = await pace(world, NAMES[:3])
+            wires.set(mode, [(name, "p3") for name in NAMES[:3]])
+            assert await pace(world, NAMES[:3], 4.0) > usual / 2
+            for name in NAMES[:3]:
+                neighbours = world.drivers[name].neighbours
+                assert len(neighbours._tasks) < 20
+                assert sum(map(len, neighbours._waiting.values())) <= len(NAMES)
+            if mode == "stall":
+                swallowed = world.node("p0").peer.sent.get("p3/1", 0)
+                await asyncio.sleep(2)
+                assert world.node("p0").peer.sent.get("p3/1", 0) == swallowed  # no new mass goes to who is silent
+            wires.set("pass", [(name, "p3") for name in NAMES[:3]])
+            found = await world.check()
+            assert found.held + found.on_links == 4 * UNIT
+
+    run(story(), 120)
+
+
+def test_a_third_of_all_pushes_ends_in_doubt_and_nothing_is_lost(tmp_path, monkeypatch):
+    rng, push = random.Random(0), Line.push
+    outcomes = {"lost": 0, "answer lost": 0, "passed": 0}
+
+    async def unsure(self, pieces, timeout):
+        chance = rng.random()
+        if chance < 0.15:
+            outcomes["lost"] += 1
+            await pieces.aclose()
+            raise TimeoutError
+        answer = await push(self, pieces, timeout)
+        if chance < 0.3:
+            outcomes["answer lost"] += 1
+            raise TimeoutError
+        outcomes["passed"] += 1
+        return answer
+
+    async def story():
+        async with wired(tmp_path) as (world, _):
+            monkeypatch.setattr(Line, "push", unsure)
+            await until(lambda: sum(outcomes.values()) > 150, 60)
+            monkeypatch.setattr(Line, "push", push)
+            before = {name: world.events(name) for name in NAMES}
+            await until(lambda: all(world.events(name) > before[name] + 3 for name in NAMES), 60)
+            found = await world.check()
+            assert found.held + found.on_links == 4 * UNIT
+
+    run(story(), 150)
+    assert min(outcomes.values()) > 10
+
+
+@pytest.mark.parametrize("hours", [-20, 20])
+def test_clocks_that_differ_by_most_of_a_day_do_no_harm(tmp_path, hours, monkeypatch):
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        clock = lambda: utc() + datetime.timedelta(hours=hours)  # noqa: E731
+
+        def late(name):
+            identity = Wired(world.certs(name), None)
+            identity.channel = super(Wired, identity).channel
+            identity.trust.clock = clock if name == "p0" else utc
+            return identity
+
+        world.identity = late
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 5 for name in world.names))
+        await until(lambda: all(len(world.node(name).members.online()) == 2 for name in world.names))
+        await world.check()
+
+    run(story())
+
+
+def test_a_certificate_that_is_revoked_while_its_peer_runs_is_refused_everywhere(tmp_path):
+    async def story():
+        from pushcen.runtime.operator import deliver
+
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 3 for name in world.names))
+        await deliver(world.authority, world.authority.revoke("p2"), world.addresses["p0"])
+        await until(lambda: world.node("p1").identity.revision == 1)  # p0 has passed it on
+        line = world.line("p2", "p1")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await line.hello(world.node("p2").hello(None), 5)
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert "revoked" in refused.value.details()
+        await line.close()
+        await world.stop()
+        await world.start("p1", live=False, join=[])  # and it is known after a restart
+        assert world.node("p1").identity.revision == 1
+        await world.stop()
+
+    run(story())
+
+
+def test_a_payload_that_makes_an_event_fail_costs_that_event_only(tmp_path, monkeypatch):
+    from pushcen.errors import LearningError
+    from pushcen.learning import Learner
+
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 3 for name in world.names))
+        step, fails = Learner.step, ["p0"] * 2
+
+        def poisoned(self, work, **options):
+            outcome = step(self, work, **options)
+            if self.client in fails:
+                fails.remove(self.client)
+                raise LearningError("the loss is nan")
+            return outcome
+
+        monkeypatch.setattr(Learner, "step", poisoned)
+        await until(lambda: not fails)
+        before = world.events("p0")
+        await until(lambda: world.events("p0") > before + 5)
+        assert world.node("p0").peer.boot == 3
+        assert world.node("p0").metrics.failed_events._value.get() == 2
+        await world.check()
+
+    run(story())

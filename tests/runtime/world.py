@@ -1,0 +1,110 @@
+"""Peers in this process, with real certificates, sockets and state folders; only the processes are missing."""
+
+import asyncio
+import contextlib
+
+from pushcen.learning import Training
+from pushcen.methods import PushCen
+from pushcen.protocol import UNIT, name_of
+from pushcen.runtime.audit import audit_folders
+from pushcen.runtime.authority import Authority
+from pushcen.runtime.identity import Certified
+from pushcen.runtime.local import free_ports
+from pushcen.runtime.neighbours import Line
+from pushcen.runtime.peer import Setup, started
+from pushcen.runtime.settings import Runtime
+
+from .tasks import tiny
+
+QUICK = {"gossip_every": 0.3, "hello_every": 0.5, "hello_timeout": 1.0, "retry_first": 0.1, "retry_last": 0.5}
+
+
+def run(story, seconds=60):
+    """Run a test's story, and not for ever."""
+
+    async def timed():
+        async with asyncio.timeout(seconds):
+            await story
+
+    asyncio.run(timed())
+
+
+async def until(condition, seconds=20):
+    """Wait for something to be so."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+class World:
+    def __init__(self, folder, names=("p0", "p1", "p2"), founders=None, task=tiny, **settings):
+        self.folder, self.names, self.task = folder, list(names), task
+        self.authority = Authority.found(folder / "authority", "test", list(founders or names))
+        for name in names:
+            self.authority.issue(name)
+        self.addresses = dict(zip(names, (f"127.0.0.1:{port}" for port in free_ports(len(names))), strict=True))
+        self.settings = {**QUICK, **settings}
+        self.identity = lambda name: Certified(self.certs(name))
+        self.drivers, self.lives, self._stacks = {}, {}, {}
+
+    def certs(self, name):
+        return self.folder / "authority" / name
+
+    def state(self, name):
+        return self.folder / name
+
+    def setup(self, name, **options):
+        others = [address for other, address in self.addresses.items() if other != name]
+        settings = Runtime(**{**self.settings, **options.pop("settings", {})})
+        values = {"join": others, "listen": self.addresses[name], "state": self.state(name), "runtime": settings}
+        values |= {"certs": self.certs(name), "identity": self.identity(name), "task": self.task}
+        values |= {"method": PushCen(clusters=4), "training": Training(), "client": self.names.index(name)}
+        return Setup(**{**values, "clients": len(self.names), "grace": 30.0, **options})
+
+    async def start(self, *names, events=None, leave=False, live=True, **options):
+        async def one(name):
+            stack = contextlib.AsyncExitStack()
+            driver = await stack.enter_async_context(started(self.setup(name, **options)))
+            self.drivers[name], self._stacks[name] = driver, stack
+            if live:
+                self.lives[name] = asyncio.create_task(driver.run(events, leave=leave))
+
+        await asyncio.gather(*map(one, names))
+        return [self.drivers[name].node for name in names]
+
+    async def stop(self, *names):
+        """Stop without ado: what was not committed is gone, as after a kill."""
+        for name in names or list(self.drivers):
+            life = self.lives.pop(name, None)
+            if life is not None:
+                life.cancel()
+                await asyncio.gather(life, return_exceptions=True)
+            await self._stacks.pop(name).aclose()
+            del self.drivers[name]
+
+    def node(self, name):
+        return self.drivers[name].node
+
+    def events(self, name):
+        return self.node(name).peer.events
+
+    def audit(self):
+        return audit_folders([self.state(name) for name in self.names if (self.state(name) / "ledger.db").exists()])[0]
+
+    def line(self, caller, callee, name=None, certs=None):
+        """A line of a peer's own, on which a test may say anything."""
+        identity = Certified(certs or self.certs(caller))
+        address = self.addresses[callee]
+        return Line(identity.channel(address, name or callee, []), address, caller)
+
+    async def check(self, founded=None):
+        """Stop everybody and audit."""
+        await self.stop()
+        found = self.audit()
+        assert found.violations == []
+        assert found.balanced
+        assert found.founded == (len(self.authority.network.founders) if founded is None else founded) * UNIT
+        return found
+
+
+__all__ = ["World", "name_of", "run", "until"]
