@@ -204,11 +204,11 @@ def timed(function: Callable[..., Any], spent: dict[str, float], name: str) -> C
     return wrapped
 
 
-def run(rounds: int = 7) -> dict[str, Any]:
+def run(rounds: int = 25) -> dict[str, Any]:
     """Measure it all. docs/runtime.md explains the keys."""
     torch.set_num_threads(1)
-    lenet = asyncio.run(side_by_side(lambda: LeNet(10), 60, rounds))
-    resnet = asyncio.run(side_by_side(lambda: resnet18(10), 8, rounds))
+    lenet = asyncio.run(side_by_side(lambda: LeNet(10), 20, rounds))
+    resnet = asyncio.run(side_by_side(lambda: resnet18(10), 3, rounds))
     return {
         "cpu_vs_bare_grpc": max(lenet["cpu_vs_bare_grpc"], resnet["cpu_vs_bare_grpc"]),
         "throughput_vs_bare_grpc": min(lenet["throughput_vs_bare_grpc"], resnet["throughput_vs_bare_grpc"]),

@@ -8,7 +8,7 @@ import typer
 
 def runtime(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; docs/runtime.md explains the keys.")] = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each measurement; the best counts.")] = 7,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each measurement; the best counts.")] = 25,
 ) -> None:
     """Measure pushes of a LeNet and a ResNet-18 over TLS, beside bare gRPC with the same bytes, in one run."""
     from pushcen.bench.runtime import run

@@ -23,6 +23,8 @@ def up(
 ) -> None:
     """Start a network on loopback, with certificates; show it live; stop it and audit its mass.
 
+    Events begin half a second apart at least, so that no peer is done before the others have started.
+
     What it leaves is a run folder: `pushcen report FOLDER` draws it.
     """
     import tempfile
@@ -39,7 +41,8 @@ def up(
     from pushcen.runtime.run import write_run
 
     console = Console(highlight=False)
-    given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 5)), **parse_settings(settings or [])}
+    given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 7)), "runtime.pause": "0.5"}
+    given |= parse_settings(settings or [])
     config = peer_config(task, [f"{key}={value}" for key, value in given.items()])
     folder = folder or Path(tempfile.mkdtemp(prefix="pushcen-"))
     if folder.exists() and any(folder.iterdir()):
