@@ -26,6 +26,7 @@ format: $(READY)  ## what `check` can mend by itself
 bench: $(READY)  ## measure, side by side, on this machine
 	$(BIN)/pushcen bench codec
 	$(BIN)/pushcen bench protocol
+	$(BIN)/pushcen bench learning
 	$(BIN)/pushcen bench runtime
 	$(BIN)/pushcen bench simulator
 
