@@ -26,6 +26,7 @@ format: $(READY)  ## what `check` can mend by itself
 bench: $(READY)  ## measure, side by side, on this machine
 	$(BIN)/pushcen bench codec
 	$(BIN)/pushcen bench protocol
+	$(BIN)/pushcen bench learning
 	$(BIN)/pushcen bench runtime
 	$(BIN)/pushcen bench simulator
 
@@ -35,6 +36,7 @@ figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_data.py
 	$(BIN)/python scripts/draw_workflow.py
 	$(BIN)/python scripts/draw_regulariser.py
+	$(BIN)/pushcen compare && cp runs/compare-digits/accuracy.svg docs/pictures/compare_digits.svg
 
 results: $(READY)  ## every run behind docs/results.md: hours on two cores; it goes on where it was stopped
 	scripts/run_results.sh

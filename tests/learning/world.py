@@ -29,9 +29,8 @@ class Watch:
         self.anchor = torch.full_like(self.merged, torch.nan)
         begin, layers = 0, {id(layer.parameter): layer for layer in getattr(self, "_layers", [])}
         for p in model.parameters():
-            if id(p) in layers:
-                layer = layers[id(p)]
-                self.anchor[begin : begin + p.numel()] = layer.anchor[layer.indices.int()].double().flatten()
+            if id(p) in layers and layers[id(p)].strength:
+                self.anchor[begin : begin + p.numel()] = layers[id(p)].anchor.double().flatten()
             begin += p.numel()
 
     def before_step(self):

@@ -102,7 +102,7 @@ def test_a_broken_package_warns_and_the_others_still_work(own_file, monkeypatch,
     points = [EntryPoint("broken", value, registry.GROUP) for value in ("no_such_package:X", f"{own_file}:nothing")]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
     with pytest.warns(UserWarning, match=r"method broken, installed as .*, cannot be used"):
-        assert method_named("pushcen") is PushCen
+        assert methods()["pushcen"] is PushCen
 
 
 REFUSED = [

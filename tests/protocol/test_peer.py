@@ -241,3 +241,16 @@ def test_audit_names_peers_whose_books_are_missing():
     report = audit([peer.save()])
     assert report.missing == {"other/1": UNIT // 2}
     assert report.balanced
+
+
+def test_a_link_whose_answer_can_still_come_is_not_served_again_yet():
+    peer, other, third = Peer.found("me"), Peer.found("other"), Peer.found("third")
+    peer.begin()
+    [first] = peer.finish([other.contact], "old")
+    peer.expects = {other.me}
+    peer.begin()
+    assert [made.receiver for made in peer.finish([third.contact], "new")] == [third.me]
+    peer.expects = ()
+    assert {made.receiver: made.total for made in peer.serve("newer", 5)} == peer.sent
+    peer.arrived(first, other.boot)  # late, and still the whole total of its link
+    assert list(peer.unsettled) == [third.me]

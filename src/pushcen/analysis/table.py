@@ -61,7 +61,7 @@ class Table:
             box=box.SIMPLE_HEAD,
             title_justify="left",
             caption_justify="left",
-            padding=(0, 0, 0, 1),
+            padding=0,
             show_header=any(column.title for column in self.columns),
             show_edge=False,
             pad_edge=False,

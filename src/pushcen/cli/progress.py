@@ -30,7 +30,7 @@ class Watch:
         self._task = self._bar.add_task(label, total=None, facts="loading ...")
         self._accuracy: float | None = None
         self._seen = (time.monotonic(), 0)
-        self._rate = 0.0
+        self._rate = self._horizon = 0.0
         self._line = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -44,29 +44,34 @@ class Watch:
 
     def started(self, info: dict[str, Any]) -> None:
         """Show that it begins."""
-        self._bar.update(self._task, total=info["horizon"], completed=info.get("time", 0.0), facts="")
+        self._horizon = info["horizon"]
+        self._bar.update(self._task, total=self._horizon, completed=info.get("time", 0.0), facts="")
 
     def progress(self, now: dict[str, Any]) -> None:
-        """Move the bar."""
+        """Move the bar to where the event queue is, which runs a little ahead of the arithmetic."""
+        self._show(now)
+
+    def evaluated(self, row: dict[str, Any]) -> None:
+        """Move the bar to where the arithmetic is, and show the accuracy."""
+        if row.get("accuracy") is not None:
+            self._accuracy = row["accuracy"]
+        self._show(row)
+
+    def _show(self, now: dict[str, Any]) -> None:
         clock, events = time.monotonic(), now["events"]
         since, before = self._seen
-        if clock - since >= 0.5:
+        if clock - since >= 0.5 and events > before:
             rate = (events - before) / (clock - since)
             self._rate = 0.7 * self._rate + 0.3 * rate if self._rate else rate
             self._seen = (clock, events)
         facts = (
-            f"T {now['time']:.1f}/{now['horizon']:g}  {self._rate:,.0f} events/s  "
+            f"T {now['time']:.1f}/{self._horizon:g}  {self._rate:,.0f} events/s  "
             f"accuracy {percent(self._accuracy)} %  {size(now['bytes_sent'])}"
         )
         self._bar.update(self._task, completed=now["time"], facts=facts)
         if not self._console.is_terminal and clock - self._line > _LINE_EVERY:
             self._line = clock
             self._console.print(f"{self._label}: {facts}", highlight=False)
-
-    def evaluated(self, row: dict[str, Any]) -> None:
-        """Remember the accuracy."""
-        if row.get("accuracy") is not None:
-            self._accuracy = row["accuracy"]
 
     def ended(self, summary: dict[str, Any]) -> None:
         """Nothing more to show."""

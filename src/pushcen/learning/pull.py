@@ -44,35 +44,35 @@ class Pull:
     def __init__(
         self, parameter: torch.Tensor, indices: torch.Tensor, table: torch.Tensor, zero: int, strength: float
     ) -> None:
-        self._parameter, self._weights = parameter, parameter.detach()
-        self._indices, self._zero, self._strength = indices.view_as(self._weights), zero, strength
-        self._fast = _plain(self._weights)
+        self.parameter, self.weights = parameter, parameter.detach()
+        self.indices, self.zero, self.strength = indices.view_as(self.weights), zero, strength
+        self._fast = _plain(self.weights)
         if self._fast:  # what the compiled passes take, made once
-            self._weight_row, self._index_row = self._weights.view(-1).numpy(), indices.reshape(-1).numpy()
+            self._weight_row, self._index_row = self.weights.view(-1).numpy(), indices.reshape(-1).numpy()
         if strength:
-            self._anchor = self._decoded(table)
+            self.anchor = self._decoded(table)
 
     def add_gradient(self) -> None:
         """Add the regulariser's gradient to the parameter's."""
-        gradient = self._parameter.grad
-        if gradient is None or not self._strength:
+        gradient = self.parameter.grad
+        if gradient is None or not self.strength:
             return
         if self._fast and _plain(gradient):
-            _pull(self._weight_row, gradient.view(-1).numpy(), self._anchor_row, np.float32(self._strength))
+            _pull(self._weight_row, gradient.view(-1).numpy(), self._anchor_row, np.float32(self.strength))
         else:
-            gradient.add_((self._weights - self._anchor).to(gradient.dtype), alpha=self._strength)
+            gradient.add_((self.weights - self.anchor).to(gradient.dtype), alpha=self.strength)
 
     def mask(self) -> None:
         """Set the weights of index `zero` to zero."""
         if self._fast:
-            _mask(self._weight_row, self._index_row, np.uint8(self._zero))
+            _mask(self._weight_row, self._index_row, np.uint8(self.zero))
         else:
-            self._weights.masked_fill_(self._indices == self._zero, 0.0)
+            self.weights.masked_fill_(self.indices == self.zero, 0.0)
 
     def _decoded(self, table: torch.Tensor) -> torch.Tensor:
         if not self._fast:
-            return table.to(self._weights.dtype)[self._indices.int()]
-        anchor = torch.empty_like(self._weights)
+            return table.to(self.weights.dtype)[self.indices.int()]
+        anchor = torch.empty_like(self.weights)
         self._anchor_row = anchor.view(-1).numpy()
         _decode(self._index_row, np.resize(table.numpy(), 256), self._anchor_row)  # 256: no index can pass the end
         return anchor

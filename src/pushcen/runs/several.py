@@ -48,6 +48,10 @@ def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Co
     if seeds < 1:
         raise OptionError(f"seeds = {seeds}: must be a whole number from 1")
     axes = [[(key, value) for value in values] for key, values in map(_axis, over)]
+    if any(key == "seed" for axis in axes for key, _ in axis):
+        raise OptionError(
+            "--over seed=...: every point has the same seeds; say how many with --seeds, the first with --seed"
+        )
     first = load({}).seed
     points = {}
     for point in itertools.product(*axes):

@@ -49,9 +49,9 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
     }
     text = json.dumps(state, default=lambda thing: _name_ticket(thing, tickets))
     messages = {
-        f"{key}/{part}": torch.frombuffer(bytearray(payload.data), dtype=torch.uint8)
+        f"{key}/{part}": torch.frombuffer(bytearray(data), dtype=torch.uint8)
         for key, ticket in tickets.items()
-        for part, payload in engine.runs.product(ticket).items()
+        for part, data in engine.runs.messages(ticket).items()
     }
     save_file(messages, new / "messages.safetensors")
     (new / "state.json").write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pushcen.errors import OptionError, PushcenError, RunError
+from pushcen.errors import OptionError, RunError
 from pushcen.learning import Samples, TaskFunction
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
@@ -112,8 +112,9 @@ class _Run:
                 self._loop()
                 engine.collector.collect()
                 checkpoint.save(engine, files, self._plain)
-        except PushcenError as error:
-            files.write_status("failed", error=str(error), time=engine.now)
+        except BaseException as error:
+            status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+            files.write_status(status, error=str(error) or type(error).__name__, time=engine.now)
             raise
         status = "interrupted" if self._stop and not engine.over else "finished"
         summary = {"status": status, **engine.looker.summary()}

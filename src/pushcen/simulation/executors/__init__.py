@@ -23,6 +23,9 @@ class Runs(Protocol):
     def product(self, ticket: Any) -> Any:
         """Wait for a task's product."""
 
+    def messages(self, ticket: Any) -> dict[int, bytes]:
+        """Wait for a task whose product is payloads; give their bytes, by part."""
+
     def given(self, client: int, product: Any) -> Any:
         """Make a ticket for what is there already."""
 

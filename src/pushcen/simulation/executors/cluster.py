@@ -88,6 +88,10 @@ class Cluster:
         """Wait for a task's product."""
         return ray.get(ticket.product)
 
+    def messages(self, ticket: Promise) -> dict[int, bytes]:
+        """Wait for a task whose product is payloads; give their bytes, by part."""
+        return dict(self.product(ticket))
+
     def given(self, client: int, product: Any) -> Promise:
         """Make a ticket for what is there already."""
         self._keys += 1

@@ -88,6 +88,10 @@ class Threads:
         self.wait(ticket)
         return ticket.product
 
+    def messages(self, ticket: Task) -> dict[int, bytes]:
+        """Wait for a task whose product is payloads; give their bytes, by part."""
+        return {part: payload.data for part, payload in self.product(ticket).items()}
+
     def given(self, client: int, product: Any) -> Task:
         """Make a ticket for what is there already."""
         self._keys += 1

@@ -35,7 +35,7 @@ class Executor:
     @property
     def run_ahead(self) -> int:
         """How many compute events may wait for their arithmetic."""
-        return self.ahead or 64 * self.size
+        return self.ahead or 16 * self.size
 
 
 @dataclass(frozen=True)
