@@ -1,8 +1,20 @@
 """Settings for all tests: one torch thread, and hypothesis without deadlines, since the machine is shared."""
 
+import logging
+
 import hypothesis
+import pytest
 import torch
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("pushcen", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("pushcen")
+
+
+@pytest.fixture(autouse=True)
+def _the_same_logs_for_every_test():
+    """Take away the handlers that a command under test has set up for its process."""
+    before, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = before
+    logging.root.setLevel(level)

@@ -86,8 +86,9 @@ def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
     assert "loss" in reports[0].error
 
 
+@pytest.mark.slow
 def test_stopped_and_gone_on_with_is_the_same_as_never_stopped(tmp_path):
-    longer = ["--set", "horizon=13", "--rows", "pushcen", "--jobs", "1"]  # longer than the queue runs ahead
+    longer = ["--set", "horizon=40", "--rows", "pushcen", "--jobs", "1"]  # longer than the queue runs ahead
     command = [sys.executable, "-c", "from pushcen.cli import app; app()", *COMMAND, *longer, "--runs", str(tmp_path)]
     place = tmp_path / "cifar10-small" / "pushcen-alpha0.4-seed0"
     stopped = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -99,7 +100,7 @@ def test_stopped_and_gone_on_with_is_the_same_as_never_stopped(tmp_path):
     assert not (place / "summary.json").exists()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
-    [run] = plan(read("table5").only(("pushcen",)), "cifar10", "small", 1, DIGITS | {"horizon": 13.0})
+    [run] = plan(read("table5").only(("pushcen",)), "cifar10", "small", 1, DIGITS | {"horizon": 40.0})
     whole = launch(run.config, tmp_path / "whole").folder
     assert (place / "metrics.jsonl").read_bytes() == (whole / "metrics.jsonl").read_bytes()
     final = [json.loads((one / "summary.json").read_text())["final"] for one in (place, whole)]

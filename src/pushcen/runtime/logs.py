@@ -18,9 +18,20 @@ class _Lines(logging.Formatter):
         return json.dumps(fields, default=str)
 
 
+class _Stderr(logging.StreamHandler[Any]):
+    """Writes to what is stderr at the time, not to what it was at the start."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:
+        return sys.stderr
+
+
 def set_up(level: str = "info") -> None:
     """Let all logs of this process go to stderr as JSON lines."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.setFormatter(_Lines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.getLogger("grpc").setLevel(logging.CRITICAL)  # it writes a traceback for every caller that hangs up
