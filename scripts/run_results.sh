@@ -1,6 +1,7 @@
 #!/bin/sh
 # Carries out every run that docs/results.md shows. Stop it when you like: the same command goes on where it was.
-# Small scale: about 75 s of one core a run (CIFAR-10), 8 minutes (CIFAR-100). Paper's scale: about 25 minutes a run.
+# Estimates by the cost of a step: small scale 75 s of one core a run (CIFAR-10; 104 s measured once, under load) and 8
+# minutes (CIFAR-100); the paper's scale 25 minutes a run.
 set -e
 reproduce() { "${PUSHCEN:-.venv/bin/pushcen}" reproduce "$@" --collect results; }
 

@@ -25,7 +25,7 @@ def test_tables_of_the_paper_agree_where_they_print_the_same_run(dataset):
     assert paper.numbers("table2", dataset, "pushcen")[0] == paper.numbers("table6", dataset, "32")[1]
 
 
-def test_the_formulas_bytes_are_those_of_table_2_and_what_is_sent_is_no_more():
+def test_the_formulas_bytes_are_those_of_table_2_and_what_is_sent_at_most_a_thousandth_more():
     rows = communication.table2().rows
     assert len(rows) == 12
     for data, method, _, _, difference, _, real in rows:

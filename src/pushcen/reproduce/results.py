@@ -138,8 +138,8 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
         Column("gain, Table 5", points),
     ]
     note = (
-        "Table 5's SD is too small for points over clients. Read as 100 times the variance of shares it fits Table 1's "
-        "SDs: on CIFAR-10, 0.36 to 0.94 are 6.0 to 9.7 points. Both readings are shown."
+        "Table 5's SD is too small for points over clients. A guess: it is 100 times the variance "
+        "of shares: CIFAR-10's 0.36 to 0.94 would be 6.0 to 9.7 points, near Table 1's. Both readings are shown."
     )
     return Table(f"{experiment.title}: {title}", columns, rows, [*_notes(found, True), note])
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.errors import CertificateError
+from pushcen.files import write_whole
 from pushcen.protocol import PeerId
 from pushcen.protocol.messages import check_id
 from pushcen.runtime.certificates import (
@@ -28,7 +29,6 @@ from pushcen.runtime.certificates import (
     read_certificate,
     read_key,
 )
-from pushcen.runtime.files import write_whole
 from pushcen.runtime.network import Network, check_name
 from pushcen.runtime.trust import Trust, sign
 from pushcen.runtime.wire import Signed

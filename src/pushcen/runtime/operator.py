@@ -7,9 +7,9 @@ from typing import Any
 import grpc
 
 from pushcen.errors import NetworkError
+from pushcen.files import write_whole
 from pushcen.runtime.authority import PUBLIC, Authority
 from pushcen.runtime.certificates import key_bytes, make_certificate, new_key, pem, read
-from pushcen.runtime.files import write_whole
 from pushcen.runtime.identity import Certified
 from pushcen.runtime.members import check_address
 from pushcen.runtime.records import digest

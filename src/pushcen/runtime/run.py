@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pushcen.files import write_whole
 from pushcen.protocol import UNIT, Audit
-from pushcen.runtime.files import write_whole
 from pushcen.runtime.local import LocalNetwork
 
 if TYPE_CHECKING:

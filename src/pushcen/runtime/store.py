@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from pushcen.errors import LedgerError
-from pushcen.runtime.files import sync_folder
+from pushcen.files import sync_folder
 
 FORMAT = 1
 LEDGER = "ledger.db"

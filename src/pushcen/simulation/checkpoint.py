@@ -16,11 +16,12 @@ from safetensors.torch import load_file, save_file
 
 from pushcen.codec import Payload
 from pushcen.errors import PushcenError, RunError
+from pushcen.files import sync_folder, write_whole
 from pushcen.learning import Model, State, Work
 from pushcen.protocol import Envelope, Farewell, Online, Peer, View
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Facts, Runs, Ticket
-from pushcen.simulation.folder import CHECKPOINT, Folder, as_json, replace, sync_folder
+from pushcen.simulation.folder import CHECKPOINT, Folder, as_json
 from pushcen.simulation.node import Node
 
 VERSION = 1
@@ -62,7 +63,7 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
     shutil.rmtree(final, ignore_errors=True)
     new.rename(final)
     sync_folder(base)
-    replace(base / "current", name + "\n")
+    write_whole(base / "current", f"{name}\n".encode())
     for other in base.iterdir():
         if other.is_dir() and other != final:
             shutil.rmtree(other, ignore_errors=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.errors import RunError
+from pushcen.files import write_whole
 
 METRICS, SUMMARY, STATUS, CHECKPOINT = "metrics.jsonl", "summary.json", "status.json", "checkpoint"
 
@@ -77,12 +78,12 @@ class Folder:
     def write_status(self, status: str, **more: Any) -> None:
         """Say how the run stands: running, finished, interrupted or failed."""
         if self.path is not None:
-            replace(self.path / STATUS, as_json({"status": status, **more}, indent=2) + "\n")
+            write_whole(self.path / STATUS, (as_json({"status": status, **more}, indent=2) + "\n").encode())
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write the summary, whole or not at all."""
         if self.path is not None:
-            replace(self.path / SUMMARY, as_json(summary, indent=2) + "\n")
+            write_whole(self.path / SUMMARY, (as_json(summary, indent=2) + "\n").encode())
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -92,23 +93,3 @@ def as_json(value: Any, indent: int | None = None) -> str:
     '{"a": 0.5, "b": 1}'
     """
     return json.dumps(value, sort_keys=True, indent=indent, allow_nan=False)
-
-
-def replace(path: Path, text: str) -> None:
-    """Put a whole new file in place of an old one: whoever looks sees the one or the other."""
-    new = path.with_name(f"{path.name}.new")
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
