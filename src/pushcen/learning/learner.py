@@ -20,6 +20,7 @@ from pushcen.learning.task import Task
 from pushcen.learning.training import Training
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Outcome, Payloads, Score, State, Work
+from pushcen.memory import keep_freed_memory
 
 _EVALUATION_BATCH = 512
 
@@ -47,6 +48,7 @@ class Learner:
         seed: int | Sequence[int] = 0,
     ) -> None:
         data.check(task.train, f"the training data of {client}")
+        keep_freed_memory()
         self.task, self.training, self.client = task, training, client
         self.update = update or Update()
         self.device = torch.device(training.device)
