@@ -113,11 +113,10 @@ class Centroids:
             into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
         into.weight += weight
 
-    def tables(self, schema: Schema, body: Bytes) -> dict[str, torch.Tensor]:
-        """Return each clustered layer's centroids, by name (V in the paper)."""
+    def tables(self, schema: Schema, body: Bytes) -> Values:
+        """Return the centroids (V in the paper), a row for each clustered layer."""
         tables, _, zeros, _ = self._sections(schema, body)
-        named = zip(schema.clustered, _with_zero(tables, zeros), strict=True)
-        return {entry.name: torch.from_numpy(table) for entry, table in named}
+        return _with_zero(tables, zeros)
 
     def _packed_size(self, entry: Entry) -> int:
         return -(-entry.size * self.bits // 8)

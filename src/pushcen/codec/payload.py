@@ -81,7 +81,10 @@ class Payload:
 
     def tables(self) -> dict[str, torch.Tensor]:
         """Return each clustered layer's centroids, by name; empty for codecs that have none."""
-        return self.codec.tables(self.schema, self.body) if isinstance(self.codec, Centroids) else {}
+        if not isinstance(self.codec, Centroids):
+            return {}
+        rows = self.codec.tables(self.schema, self.body)
+        return {entry.name: torch.from_numpy(row) for entry, row in zip(self.schema.clustered, rows, strict=True)}
 
     def __len__(self) -> int:
         return len(self.data)

@@ -11,10 +11,10 @@ from pushcen.codec import Centroids, Payload, Schema, cluster
 from pushcen.codec.clustering import Profile
 from pushcen.codec.payload import Codec
 from pushcen.errors import OptionError
-from pushcen.learning.dictionary import TableSum, with_zero
+from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import Training
-from pushcen.learning.update import Update, named, part_of
+from pushcen.learning.update import Update
 from pushcen.learning.work import State
 
 
@@ -41,7 +41,7 @@ class CentroidUpdate(Update):
             raise OptionError(f"method.scale = {scale!r}: must be sum or mean")
         self._clusters, self._strength, self._scale, self._profile = clusters, strength, scale, profile
         self._masked = masked
-        self.dictionary: dict[str, torch.Tensor] = {}
+        self._table: Tables | None = None
         self._open, self._taken = TableSum(), TableSum()
         self._layers: list[Pull] = []
         self._kept = 1.0
@@ -58,7 +58,7 @@ class CentroidUpdate(Update):
 
     def fold(self, weight: int, payload: Payload) -> None:
         """Add a table to those of the next event."""
-        self._open.add(weight, payload.tables())
+        self._open.add(weight, _tables(payload))
 
     def take(self) -> None:
         """Let what was folded so far belong to the event that begins."""
@@ -72,26 +72,32 @@ class CentroidUpdate(Update):
     def merge(self, own: int, messages: Iterable[tuple[int, Payload]]) -> None:
         """Average the dictionaries by the weights of the models; an empty one has no say."""
         pool, self._taken = self._taken, TableSum()
-        pool.add(own, self.dictionary)
+        if own and self._table is not None:
+            pool.add(own, self._table)
         for weight, payload in messages:
-            pool.add(weight, payload.tables())
+            pool.add(weight, _tables(payload))
         if pool.weight:
-            self.dictionary = pool.mean() if self._profile == "paper" else with_zero(pool.mean())
+            self._table = pool.mean() if self._profile == "paper" else with_zero(pool.mean())
 
     def reset(self) -> None:
         """Forget the dictionary."""
-        self.dictionary = {}
+        self._table = None
+
+    @property
+    def dictionary(self) -> dict[str, torch.Tensor]:
+        """Each clustered layer's table (G in the paper), by name; empty before there was a message."""
+        return {} if self._table is None else self._by_name(self._table)
 
     def start(self, model: nn.Module) -> None:
         """Cluster the merged weights, for the anchor and the mask of this event; prune."""
         self._layers = []
         if not (self._strength or self._masked):
             return
-        kept = total = 0
+        kept, total, dictionary = 0, 0, self.dictionary
         for entry, tensor in zip(self.schema.entries, self.schema.tensors(model), strict=True):
             if not (entry.clustered and entry.size):
                 continue
-            weights, table = tensor.detach(), self.dictionary.get(entry.name)
+            weights, table = tensor.detach(), dictionary.get(entry.name)
             found = cluster(weights, self._clusters, start=table, profile=self._profile, rng=self._rng)
             values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
             if self._masked:
@@ -142,19 +148,31 @@ class CentroidUpdate(Update):
 
     def save(self, whole: bool = True) -> State:
         """Give the dictionary, and what was folded."""
-        tensors, plain = named("dictionary", self.dictionary), {}
+        tensors, plain = {}, {}
+        if self._table is not None:
+            tensors["dictionary"] = torch.from_numpy(self._table)
         for name, pool in (("open", self._open), ("taken", self._taken)):
             if whole and pool.weight:
-                sums, plain[name] = pool.save()
-                tensors |= named(name, sums)
+                tensors[name], plain[name] = torch.from_numpy(pool.total), pool.weight
         return State(tensors, plain)
 
     def restore(self, state: State) -> None:
         """Take over what `save` gave."""
-        self.dictionary = part_of("dictionary", state.tensors)
+        tensors, plain = state
+        self._table = tensors["dictionary"].numpy().copy() if "dictionary" in tensors else None
         self._open, self._taken = (
-            TableSum.restored(part_of(name, state.tensors), state.plain.get(name, 0)) for name in ("open", "taken")
+            TableSum(tensors[name].numpy().copy(), plain[name]) if name in plain else TableSum()
+            for name in ("open", "taken")
         )
+
+    def _by_name(self, tables: Tables) -> dict[str, torch.Tensor]:
+        rows = zip(self.schema.clustered, tables, strict=True)
+        return {entry.name: torch.from_numpy(row) for entry, row in rows}
 
     def _layer_strength(self, size: int) -> float:
         return self._strength if self._scale == "sum" else self._strength / size
+
+
+def _tables(payload: Payload) -> Tables:
+    assert isinstance(payload.codec, Centroids)  # the learner has checked it
+    return payload.codec.tables(payload.schema, payload.body)
