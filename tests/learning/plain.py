@@ -72,7 +72,18 @@ class Plain:
     """A twin of a `Learner`: `event` does what a compute event must do."""
 
     def __init__(
-        self, model, data, training, *, seed, clusters=0, strength=0.1, scale="sum", masked=True, profile="default"
+        self,
+        model,
+        data,
+        training,
+        *,
+        seed,
+        clusters=0,
+        strength=0.1,
+        scale="sum",
+        masked=True,
+        profile="default",
+        feedback=True,
     ):
         self.model = copy.deepcopy(model).double()
         self.inputs, self.targets = data[0].double(), data[1]
@@ -81,6 +92,7 @@ class Plain:
         self.batches, self.clustering = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(3)[:2])
         self.dictionary = {}
         self.memory = {}
+        self.feedback, self.left = feedback, {}
         self.kept = 1.0
 
     @property
@@ -91,9 +103,9 @@ class Plain:
     def layers(self):
         return [name for name, p in self.parameters.items() if p.dim() > 1]
 
-    def wcp(self, name):
+    def wcp(self, name, left=0.0):
         """Weight Clustering Pruning of one layer: table, indices, zero index."""
-        values = self.parameters[name].detach().numpy().ravel()
+        values = self.parameters[name].detach().numpy().ravel() + left
         start = self.dictionary.get(name)
         if self.profile == "paper":
             return three_iterations(values, self.clusters, start, self.clustering)
@@ -104,7 +116,10 @@ class Plain:
         tensors = {name: p.detach().numpy().copy() for name, p in self.parameters.items()}
         tables = {}
         for name in self.layers if self.clusters else []:
-            tables[name], indices, _ = self.wcp(name)
+            left = self.left.get(name, 0.0)
+            tables[name], indices, _ = self.wcp(name, left)
+            if self.feedback:  # what rounding took off is sent with the next
+                self.left[name] = tensors[name].ravel() + left - tables[name][indices]
             tensors[name] = tables[name][indices].reshape(tensors[name].shape)
         return tensors, tables
 
@@ -117,7 +132,7 @@ class Plain:
                 mean = mean + (weight / total) * tensors[name]
             p.data = torch.from_numpy(mean)
         if adopts:
-            self.memory, self.dictionary = {}, {}
+            self.memory, self.dictionary, self.left = {}, {}, {}
         for name in self.layers if self.clusters else []:
             tables = [(weight, tables[name]) for weight, (_, tables) in messages]
             if name in self.dictionary:

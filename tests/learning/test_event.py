@@ -88,6 +88,7 @@ PUSHCEN = [
     {},
     {"strength": 0.0},
     {"mask": False},
+    {"feedback": False},
     {"strength": 0.0, "mask": False},
     {"strength": 2.0, "scale": "mean"},
     {"strength": 2.0, "scale": "mean", "mask": False},

@@ -112,7 +112,11 @@ class World:
 
     def learner(self, i):
         m = self.method
-        update = WatchedDense() if self.dense else WatchedCentroids(m.clusters, m.strength, m.scale, m.mask, m.profile)
+        update = (
+            WatchedDense()
+            if self.dense
+            else WatchedCentroids(m.clusters, m.strength, m.scale, m.mask, m.profile, m.feedback)
+        )
         task = Task(mlp(0 if self.alike else i), digits_of(i, len(self.clients)))
         return WatchedLearner(task, update, self.training, client=f"client {i}", seed=i)
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Centroids, Payload, Schema, cluster
+from pushcen.codec import Centroids, Payload, Schema, cluster, encode
 from pushcen.codec.clustering import Profile
 from pushcen.codec.payload import Codec
 from pushcen.errors import OptionError
@@ -15,15 +15,17 @@ from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import Training
 from pushcen.learning.update import Update
-from pushcen.learning.work import State
+from pushcen.learning.work import Payloads, State
 
 
 class CentroidUpdate(Update):
     """Training that keeps weights near a few centroids, which the neighbourhood shares.
 
     `strength` is lambda in the paper; `scale` says whether it weighs each layer's sum of squares, or their mean.
-    `masked` holds pruned weights at zero during training. With the paper's profile the dictionary is used as it was
-    averaged, and WCP is three iterations from it; by default its entry nearest zero is zero, and WCP is the optimum.
+    `masked` holds pruned weights at zero during training. With `feedback`, what rounding takes off one message is added
+    to the next, so that what is sent is right on average, however little training moves between two messages. With the
+    paper's profile the dictionary is used as it was averaged, and WCP is three iterations from it; by default its entry
+    nearest zero is zero, and WCP is the optimum.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class CentroidUpdate(Update):
         scale: str = "sum",
         masked: bool = True,
         profile: Profile = "default",
+        feedback: bool = True,
     ) -> None:
         Centroids(clusters, profile)  # refuses what cannot be
         if not 0 <= strength < float("inf"):
@@ -40,7 +43,8 @@ class CentroidUpdate(Update):
         if scale not in ("sum", "mean"):
             raise OptionError(f"method.scale = {scale!r}: must be sum or mean")
         self._clusters, self._strength, self._scale, self._profile = clusters, strength, scale, profile
-        self._masked = masked
+        self._masked, self._feedback = masked, feedback
+        self._left: torch.Tensor | None = None
         self._table: Tables | None = None
         self._open, self._taken = TableSum(), TableSum()
         self._layers: list[Pull] = []
@@ -80,8 +84,8 @@ class CentroidUpdate(Update):
             self._table = pool.mean() if self._profile == "paper" else with_zero(pool.mean())
 
     def reset(self) -> None:
-        """Forget the dictionary."""
-        self._table = None
+        """Forget the dictionary, and what rounding took off."""
+        self._table = self._left = None
 
     @property
     def dictionary(self) -> dict[str, torch.Tensor]:
@@ -128,6 +132,12 @@ class CentroidUpdate(Update):
         """Send centroids and indices."""
         return {0: Centroids(self._clusters, self._profile, self.dictionary, self._rng)}
 
+    def encode(self, model: nn.Module) -> Payloads:
+        """Make what is sent, and keep what rounding takes off it."""
+        if self._feedback and self._left is None:
+            self._left = torch.zeros(self.schema.size, device=self.schema.tensors(model)[0].device)
+        return {0: encode(model, self.codecs()[0], schema=self.schema, feedback=self._left)}
+
     @property
     def density(self) -> float:
         """The share of clustered weights that were trained."""
@@ -147,10 +157,12 @@ class CentroidUpdate(Update):
         return float(weights * (clusterings * clustering + steps * each))
 
     def save(self, whole: bool = True) -> State:
-        """Give the dictionary, and what was folded."""
+        """Give the dictionary, what rounding took off, and what was folded."""
         tensors, plain = {}, {}
         if self._table is not None:
             tensors["dictionary"] = torch.from_numpy(self._table)
+        if self._left is not None:
+            tensors["left"] = self._left
         for name, pool in (("open", self._open), ("taken", self._taken)):
             if whole and pool.weight:
                 tensors[name], plain[name] = torch.from_numpy(pool.total), pool.weight
@@ -160,6 +172,7 @@ class CentroidUpdate(Update):
         """Take over what `save` gave."""
         tensors, plain = state
         self._table = tensors["dictionary"].numpy().copy() if "dictionary" in tensors else None
+        self._left = tensors.get("left")
         self._open, self._taken = (
             TableSum(tensors[name].numpy().copy(), plain[name]) if name in plain else TableSum()
             for name in ("open", "taken")

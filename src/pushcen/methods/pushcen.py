@@ -15,7 +15,7 @@ class PushCen(Method):
     """Centroids and short indices on the wire, weighed by mass.
 
     Variants: `strength = 0` has no regulariser, `mask = false` no mask, `newest_only = false` no buffer of the newest.
-    The paper to the letter: `profile = "paper"`, `mass = "drop"`, `join_mass = true`, `scale = "sum"`.
+    The paper to the letter: `profile = "paper"`, `mass = "drop"`, `join_mass = true`, `feedback = false`.
     """
 
     name: ClassVar[str] = "pushcen"
@@ -30,6 +30,8 @@ class PushCen(Method):
     """Whether pruned weights stay zero during training."""
     profile: Profile = "default"
     """default: the best centroids; paper: three iterations from the dictionary, as its authors ran."""
+    feedback: bool = True
+    """Whether what rounding takes off a push is added to the next."""
     receivers: int = 10
     """How many peers get each push (k)."""
     limit: int = 16
@@ -52,4 +54,4 @@ class PushCen(Method):
 
     def update(self) -> Update:
         """Train with anchor and mask."""
-        return CentroidUpdate(self.clusters, self.strength, self.scale, self.mask, self.profile)
+        return CentroidUpdate(self.clusters, self.strength, self.scale, self.mask, self.profile, self.feedback)
