@@ -61,24 +61,32 @@ def test_assigned_and_packed_indices_are_equal(size, clusters):
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_adding_from_packed_indices_is_equal(size, bits):
     generator = np.random.default_rng(bits)
-    packed = generator.integers(0, 256, -(-size * bits // 8)).astype(np.uint8)
-    table = generator.normal(size=1 << bits).astype(np.float32)
-    sums = layer(size, seed=1), layer(size, seed=1)
-    cpu.add_packed(packed, bits, table, sums[0])
-    anywhere.add_packed(packed, bits, table, sums[1])
+    length, before = -(-size * bits // 8), layer(3 * size + 5, seed=1)
+    packed = generator.integers(0, 256, 3 * length).astype(np.uint8)
+    tables = generator.normal(size=(3, 1 << bits)).astype(np.float32)
+    spans = np.array([[1, size + 1], [size + 1, 2 * size + 1], [2 * size + 4, 3 * size + 4]])
+    sums = before.clone(), before.clone()
+    cpu.add_packed(packed, bits, tables, spans, sums[0])
+    anywhere.add_packed(packed, bits, tables, spans, sums[1])
     assert torch.equal(*sums)
     if size < 10_000:
-        indices = index_list(packed, bits, size)
-        assert sums[0].tolist() == (layer(size, seed=1) + torch.from_numpy(table[indices])).tolist()
-        assert cpu.highest_index(packed, bits, size) == max(indices, default=0)
+        for row, table, (begin, end) in zip(packed.reshape(3, length), tables, spans.tolist(), strict=True):
+            indices = index_list(row, bits, size)
+            before[begin:end] += torch.from_numpy(table[indices])
+            assert cpu.highest_index(row, bits, size) == max(indices, default=0)
+        assert torch.equal(sums[0], before)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_adding_values_is_equal(size):
-    sums = layer(size, seed=1), layer(size, seed=1)
+    sums = layer(2 * size + 3, seed=1), layer(2 * size + 3, seed=1)
+    spans = np.array([[0, size], [size + 2, 2 * size + 2]])
     for kernels, into in zip((cpu, anywhere), sums, strict=True):
-        kernels.add_values(layer(size).numpy(), 0.3, into)
+        kernels.add_values(layer(2 * size).numpy(), 0.3, spans, into)
     assert torch.equal(*sums)
+    changed = sums[0] != layer(2 * size + 3, seed=1)
+    assert not changed[size : size + 2].any()
+    assert not changed[-1]
 
 
 @given(st.lists(st.floats(-(2.0**60), 2.0**60, width=32), min_size=1, max_size=50), st.integers(2, 256))

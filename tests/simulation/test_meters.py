@@ -90,7 +90,7 @@ def test_consensus_and_gradient_are_those_of_the_reference(engine_of):
         model = copy.deepcopy(learner.model).double().eval()  # with the client's own BatchNorm
         with torch.no_grad():
             for (entry, place), tensor in zip(
-                learner.schema.slices(), learner.schema.tensors(learner.model), strict=True
+                learner.schema.slices, learner.schema.tensors(learner.model), strict=True
             ):
                 dict(model.named_parameters())[entry.name].copy_(shared[place].view(tensor.shape))
         inputs, targets = learner.task.train

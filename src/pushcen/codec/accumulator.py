@@ -53,7 +53,7 @@ class Accumulator:
         """Add `weight` times the model's shared tensors, in place of a message from oneself."""
         check_weight(weight)
         tensors = self.schema.tensors(model)
-        for (_, place), tensor in zip(self.schema.slices(), tensors, strict=True):
+        for (_, place), tensor in zip(self.schema.slices, tensors, strict=True):
             self.total[place].add_(flatten(tensor).to(self.total.device), alpha=float(weight))
         self.weight += weight
 
@@ -94,7 +94,7 @@ class Accumulator:
             raise ModelError("nothing has been accumulated: there is no mean to write")
         divisor = self.weights() if self.cut is not None else None
         with torch.no_grad():
-            for (entry, place), tensor in zip(self.schema.slices(), tensors, strict=True):
+            for (entry, place), tensor in zip(self.schema.slices, tensors, strict=True):
                 if divisor is None:
                     mean = self.total[place] / float(self.weight)
                 else:

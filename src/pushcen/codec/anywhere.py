@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pushcen.codec.bins import Bins
 from pushcen.codec.cells import Cells, Values
+from pushcen.codec.schema import Spans
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -72,14 +73,21 @@ def assign_packed(weights: torch.Tensor, cells: Cells, bins: Bins, bits: int, ou
         at += size
 
 
-def add_packed(packed: Bytes, bits: int, table: Values, into: torch.Tensor) -> None:
-    """Add `table[index]` to `into`, straight from the packed indices.
+def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: torch.Tensor) -> None:
+    """Add `table[index]` to each span of `into`, straight from the packed indices, which stand layer after layer.
 
-    >>> into = torch.zeros(3)
-    >>> add_packed(np.array([0b10_00_01], np.uint8), 2, np.array([0, 5, 7], np.float32), into)
+    >>> into = torch.zeros(4)
+    >>> add_packed(np.array([0b10_00_01], np.uint8), 2, np.array([[0, 5, 7]], np.float32), np.array([[1, 4]]), into)
     >>> into
-    tensor([5., 0., 7.])
+    tensor([0., 5., 0., 7.])
     """
+    for table, (begin, end) in zip(tables, spans.tolist(), strict=True):
+        size = -(-(end - begin) * bits // 8)
+        _add_layer(packed[:size], bits, table, into[begin:end])
+        packed = packed[size:]
+
+
+def _add_layer(packed: Bytes, bits: int, table: Values, into: torch.Tensor) -> None:
     shifts = bits * torch.arange(8, device=into.device)
     values = torch.from_numpy(table).to(into.device)
     for number, target in enumerate(torch.split(into, _CHUNK)):
@@ -94,14 +102,15 @@ def add_packed(packed: Bytes, bits: int, table: Values, into: torch.Tensor) -> N
         target += values[indices.reshape(-1)[: target.numel()]]
 
 
-def add_values(values: Values, weight: float, into: torch.Tensor) -> None:
-    """Add `weight * values` to `into`.
+def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) -> None:
+    """Add `weight * values` to the spans of `into`, one after the other.
 
-    >>> into = torch.ones(2)
-    >>> add_values(np.array([1, 2], np.float32), 0.5, into)
+    >>> into = torch.ones(4)
+    >>> add_values(np.array([1, 2], np.float32), 0.5, np.array([[0, 1], [3, 4]]), into)
     >>> into
-    tensor([1.5000, 2.0000])
+    tensor([1.5000, 1.0000, 1.0000, 2.0000])
     """
-    for number, target in enumerate(torch.split(into, _CHUNK)):
-        chunk = values[number * _CHUNK : number * _CHUNK + target.numel()] * np.float32(weight)
-        target += torch.from_numpy(chunk).to(into.device)
+    for begin, end in spans.tolist():
+        for target in torch.split(into[begin:end], _CHUNK):
+            chunk, values = values[: target.numel()] * np.float32(weight), values[target.numel() :]
+            target += torch.from_numpy(chunk).to(into.device)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pushcen.codec.jit import kernel
+
 Values = NDArray[np.float32]
 
 
@@ -27,11 +29,16 @@ class Cells:
         array([-0.5,  1.5], dtype=float32)
         """
         table = centroids.astype(np.float32) + np.float32(0)  # no -0.0
-        middle = (table[1:].astype(np.float64) + table[:-1]) / 2
-        thresholds = middle.astype(np.float32)
-        low = np.nextafter(thresholds, np.float32(-np.inf))
-        thresholds = np.where(thresholds > middle, low, thresholds)  # x > threshold just where x > middle
-        tiny = np.float32(-1e-45)
-        thresholds[:zero_index] = np.minimum(thresholds[:zero_index], tiny)
-        thresholds[zero_index:] = np.maximum(thresholds[zero_index:], np.float32(0))
-        return cls(table, thresholds, zero_index)
+        return cls(table, _thresholds(table, zero_index), zero_index)
+
+
+@kernel
+def _thresholds(table: Values, zero_index: int) -> Values:
+    thresholds = np.empty(table.size - 1, np.float32)
+    for i in range(thresholds.size):
+        middle = (np.float64(table[i]) + np.float64(table[i + 1])) / 2
+        threshold = np.float32(middle)
+        if threshold > middle:  # x > threshold just where x > middle
+            threshold = np.nextafter(threshold, np.float32(-np.inf))
+        thresholds[i] = min(threshold, np.float32(-1e-45)) if i < zero_index else max(threshold, np.float32(0))
+    return thresholds

@@ -65,8 +65,8 @@ class Centroids:
                 continue
             start = self.start.get(entry.name)
             cells, bins = fit(row, self.clusters, start=start, profile=self.profile, rng=self.rng, name=entry.name)
-            tables[layer] = np.delete(cells.centroids, cells.zero_index)
-            zeros[layer] = cells.zero_index
+            zeros[layer] = zero = cells.zero_index
+            tables[layer, :zero], tables[layer, zero:] = cells.centroids[:zero], cells.centroids[zero + 1 :]
             kernels(row).assign_packed(row, cells, bins, self.bits, packed[begin:])
             begin += self._packed_size(entry)
             layer += 1
@@ -95,20 +95,10 @@ class Centroids:
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator, reference: Reference | None) -> None:
         """Add `weight` times the decoded model, one pass over the packed indices."""
         tables, plain, zeros, packed = self._sections(schema, body)
-        scaled = _with_zero(tables, zeros) * np.float32(weight)
+        clustered, others = schema.spans
         work = kernels(into.total)
-        layer = at = begin = 0
-        for entry, place in schema.slices():
-            if not entry.size:
-                continue
-            if entry.clustered:
-                end = begin + self._packed_size(entry)
-                work.add_packed(packed[begin:end], self.bits, scaled[layer], into.total[place])
-                begin = end
-                layer += 1
-            else:
-                work.add_values(plain[at : at + entry.size], weight, into.total[place])
-                at += entry.size
+        work.add_packed(packed, self.bits, _with_zero(tables, zeros) * np.float32(weight), clustered, into.total)
+        work.add_values(plain, weight, others, into.total)
         if reference is not None:
             into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
         into.weight += weight
@@ -139,8 +129,7 @@ def _plain_size(schema: Schema) -> int:
 
 def _with_zero(tables: Values, zeros: Bytes) -> Values:
     """Put the zero that is not sent back into each table."""
-    layers, sent = tables.shape
-    full = np.zeros((layers, sent + 1), np.float32)
-    place = np.arange(sent)[None, :]
-    np.put_along_axis(full, place + (place >= zeros[:, None]), tables, axis=1)
+    full = np.zeros((len(tables), tables.shape[1] + 1), np.float32)
+    for row, table, zero in zip(full, tables, zeros.tolist(), strict=True):
+        row[:zero], row[zero + 1 :] = table[:zero], table[zero:]
     return full

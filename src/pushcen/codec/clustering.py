@@ -95,7 +95,7 @@ def fit(
     kept = np.zeros(0) if table is None else table
     lower = _completed(-below, zero, -kept[kept < 0])
     upper = _completed(above, clusters - 1 - zero, kept[kept > 0])
-    return Cells.nearest(np.array([*(-lower[::-1]), 0.0, *upper]), zero), bins
+    return Cells.nearest(np.concatenate([-lower[::-1], [0.0], upper]), zero), bins
 
 
 def largest(weights: torch.Tensor, name: str) -> float:
@@ -155,7 +155,7 @@ def _histogram(weights: torch.Tensor, clusters: int, name: str) -> tuple[Floats,
 
 def _sample(weights: torch.Tensor) -> NDArray[np.float32]:
     values: NDArray[np.float32] = weights[:: sample_stride(weights.numel())].cpu().numpy()
-    return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)  # what is not finite is refused later, by name
+    return values if np.isfinite(values).all() else np.where(np.isfinite(values), values, 0)  # refused later, by name
 
 
 def _check_magnitude(most: float, name: str) -> None:

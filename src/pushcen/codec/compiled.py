@@ -59,14 +59,17 @@ def fill(values, bits, knee, base, half, shift, counts, sums):  # type: ignore[n
 
 
 @kernel
-def fill_lookup(thresholds, lookup):  # type: ignore[no-untyped-def]
-    """Write the first index that each bin can have, from the bins of the thresholds."""
+def fill_lookup(thresholds, bits, knee, base, half, shift, lookup):  # type: ignore[no-untyped-def]
+    """Write the first index that each bin can have, from the bins of the thresholds, of which the last is infinite."""
+    at = np.empty(thresholds.size, np.int32)
+    for i in range(thresholds.size):
+        steps = _i32(_i32(np.float32(abs(thresholds[i]) + knee).view(np.int32) - base) >> shift)
+        at[i] = _i32(half + _i32(steps ^ _i32(bits[i] >> _i32(31))))
     passed = 0
     for bin in range(lookup.size):
-        while passed < thresholds.size and thresholds[passed] < bin:
+        while at[passed] < bin:
             passed += 1
-        mixed = passed < thresholds.size and thresholds[passed] == bin
-        lookup[bin] = passed + MIXED if mixed else passed
+        lookup[bin] = passed + MIXED if at[passed] == bin else passed
 
 
 @kernel
@@ -107,42 +110,6 @@ def assign_packed(values, bits, knee, base, half, shift, lookup, thresholds, wid
             block[group] = (word & low4) | ((word & ~low4) >> by4)
 
 
-@cache
-def adder(width: int) -> Callable[[NDArray[np.uint64], Values, int, Values], None]:
-    """Compile for one width, so that every shift in the inner loop is a constant.
-
-    Where the table of all pairs of centroids fits the cache, two indices are looked up at once.
-    """
-    mask, one = _u64((1 << width) - 1), _u64(width)
-    both, two = _u64((1 << 2 * width) - 1), _u64(2 * width)
-
-    @kernel
-    def add_pairs(words, table, blocks, into):  # type: ignore[no-untyped-def]
-        two_floats = np.empty((table.size, table.size, 2), np.float32)
-        two_floats[:, :, 0] = table
-        for i in range(table.size):
-            two_floats[i, :, 1] = table[i]
-        pairs = two_floats.reshape(-1).view(np.uint64)
-        looked_up = np.empty(BLOCK // 2, np.uint64)
-        floats = looked_up.view(np.float32)
-        for block in range(blocks):
-            packed = words[block * (BLOCK // 8) : (block + 1) * (BLOCK // 8)]
-            for group in range(BLOCK // 8):
-                for i in range(4):
-                    looked_up[4 * group + i] = pairs[(packed[group] >> _u64(i) * two) & both]
-            target = into[block * BLOCK : (block + 1) * BLOCK]
-            for i in range(BLOCK):
-                target[i] += floats[i]
-
-    @kernel
-    def add_singles(words, table, blocks, into):  # type: ignore[no-untyped-def]
-        for group in range(blocks * (BLOCK // 8)):
-            for i in range(8):
-                into[8 * group + i] += table[(words[group] >> _u64(i) * one) & mask]
-
-    return add_pairs if width <= 6 else add_singles
-
-
 @kernel
 def index(packed, width, i):  # type: ignore[no-untyped-def]
     """Return one packed index."""
@@ -153,11 +120,60 @@ def index(packed, width, i):  # type: ignore[no-untyped-def]
     return word & _u64((1 << width) - 1)
 
 
-@kernel
-def add_rest(packed, width, table, into):  # type: ignore[no-untyped-def]
-    """Add one by one what `adder` leaves: less than a block and a word."""
-    for i in range(into.size):
-        into[i] += table[index(packed, width, i)]
+@cache
+def adder(width: int) -> Callable[[NDArray[np.uint8], NDArray[np.uint64], Values, NDArray[np.int64], Values], None]:
+    """Compile for one width, so that every shift in the inner loop is a constant.
+
+    Where the table of all pairs of centroids fits the cache, two indices are looked up at once. `words` are the packed
+    bytes as a word at every byte; what they cannot reach without passing the end is added one by one.
+    """
+    mask, one = _u64((1 << width) - 1), _u64(width)
+    both, two = _u64((1 << 2 * width) - 1), _u64(2 * width)
+
+    @kernel
+    def add_pairs(words, begin, table, blocks, into):  # type: ignore[no-untyped-def]
+        two_floats = np.empty((table.size, table.size, 2), np.float32)
+        two_floats[:, :, 0] = table
+        for i in range(table.size):
+            two_floats[i, :, 1] = table[i]
+        pairs = two_floats.reshape(-1).view(np.uint64)
+        looked_up = np.empty(BLOCK // 2, np.uint64)
+        floats = looked_up.view(np.float32)
+        for block in range(blocks):
+            first = begin + block * (BLOCK // 8) * width
+            for group in range(BLOCK // 8):
+                word = words[first + group * width]
+                for i in range(4):
+                    looked_up[4 * group + i] = pairs[(word >> _u64(i) * two) & both]
+            target = into[block * BLOCK : (block + 1) * BLOCK]
+            for i in range(BLOCK):
+                target[i] += floats[i]
+
+    @kernel
+    def add_singles(words, begin, table, blocks, into):  # type: ignore[no-untyped-def]
+        for group in range(blocks * (BLOCK // 8)):
+            word = words[begin + group * width]
+            for i in range(8):
+                into[8 * group + i] += table[(word >> _u64(i) * one) & mask]
+
+    add_blocks = add_pairs if width <= 6 else add_singles
+
+    @kernel
+    def add_layers(packed, words, tables, spans, into):  # type: ignore[no-untyped-def]
+        begin = 0
+        for layer in range(len(spans)):
+            target = into[spans[layer, 0] : spans[layer, 1]]
+            end = begin + (target.size * width + 7) // 8
+            groups = min(target.size // 8, max(words.size - begin + width - 1, 0) // width)
+            blocks = groups // (BLOCK // 8)
+            if blocks:
+                add_blocks(words, begin, tables[layer], blocks, target)
+            rest = packed[begin:end]
+            for i in range(blocks * BLOCK, target.size):
+                target[i] += tables[layer, index(rest, width, i)]
+            begin = end
+
+    return add_layers
 
 
 @kernel
@@ -170,7 +186,11 @@ def highest_index(packed, width, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_values(values, weight, into):  # type: ignore[no-untyped-def]
-    """Add weighted values."""
-    for i in range(into.size):
-        into[i] += weight * values[i]
+def add_values(values, weight, spans, into):  # type: ignore[no-untyped-def]
+    """Add weighted values, span after span."""
+    at = 0
+    for span in range(len(spans)):
+        target = into[spans[span, 0] : spans[span, 1]]
+        for i in range(target.size):
+            target[i] += weight * values[at + i]
+        at += target.size

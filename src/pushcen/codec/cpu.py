@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pushcen.codec import compiled
 from pushcen.codec.bins import Bins
 from pushcen.codec.cells import Cells, Values
+from pushcen.codec.schema import Spans
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
@@ -72,34 +73,29 @@ def assign_packed(weights: torch.Tensor, cells: Cells, bins: Bins, bits: int, ou
     compiled.assign_packed(*_prepared(weights, cells, bins), bits, words)
 
 
-def add_packed(packed: Bytes, bits: int, table: Values, into: torch.Tensor) -> None:
-    """Add `table[index]` to `into`, straight from the packed indices.
+def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: torch.Tensor) -> None:
+    """Add `table[index]` to each span of `into`, straight from the packed indices, which stand layer after layer.
 
-    >>> into = torch.zeros(3)
-    >>> add_packed(np.array([0b10_00_01], np.uint8), 2, np.array([0, 5, 7], np.float32), into)
+    >>> into = torch.zeros(4)
+    >>> add_packed(np.array([0b10_00_01], np.uint8), 2, np.array([[0, 5, 7]], np.float32), np.array([[1, 4]]), into)
     >>> into
-    tensor([5., 0., 7.])
+    tensor([0., 5., 0., 7.])
     """
-    full = np.zeros(1 << bits, np.float32)
-    full[: table.size] = table
-    values = into.numpy()
-    whole = max(0, (packed.size - SPARE) // bits)  # groups that can be read as a word without passing the end
-    blocks = whole // (compiled.BLOCK // 8)
-    if blocks:
-        compiled.adder(bits)(_overlapping(packed, bits, whole), full, blocks, values)
-    rest = blocks * (compiled.BLOCK // 8)
-    compiled.add_rest(packed[rest * bits :], bits, full, values[8 * rest :])
+    full = np.zeros((len(tables), 1 << bits), np.float32)
+    full[:, : tables.shape[1]] = tables
+    words = _overlapping(packed, 1, max(0, packed.size - SPARE))
+    compiled.adder(bits)(packed, words, full, spans, into.numpy())
 
 
-def add_values(values: Values, weight: float, into: torch.Tensor) -> None:
-    """Add `weight * values` to `into`.
+def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) -> None:
+    """Add `weight * values` to the spans of `into`, one after the other.
 
-    >>> into = torch.ones(2)
-    >>> add_values(np.array([1, 2], np.float32), 0.5, into)
+    >>> into = torch.ones(4)
+    >>> add_values(np.array([1, 2], np.float32), 0.5, np.array([[0, 1], [3, 4]]), into)
     >>> into
-    tensor([1.5000, 2.0000])
+    tensor([1.5000, 1.0000, 1.0000, 2.0000])
     """
-    compiled.add_values(values, np.float32(weight), into.numpy())
+    compiled.add_values(values, np.float32(weight), spans, into.numpy())
 
 
 def highest_index(packed: Bytes, bits: int, count: int) -> int:
@@ -115,9 +111,9 @@ def _magnitude(bits: int) -> float:
     return float(np.int32(bits).view(np.float32)) if bits < 0x7F800000 else np.inf
 
 
-def _overlapping(packed: Bytes, bits: int, groups: int) -> NDArray[np.uint64]:
-    """See eight indices as the low bits of one word: a word at every `bits` bytes, each reaching into the next."""
-    return np.ndarray((groups,), np.uint64, packed.data, 0, (bits,))
+def _overlapping(packed: Bytes, step: int, count: int) -> NDArray[np.uint64]:
+    """See bytes as words, of which one begins at every `step`th and reaches into the next."""
+    return np.ndarray((count,), np.uint64, packed.data, 0, (step,))
 
 
 def _views(weights: torch.Tensor, bins: Bins) -> tuple[Any, ...]:
@@ -126,6 +122,8 @@ def _views(weights: torch.Tensor, bins: Bins) -> tuple[Any, ...]:
 
 
 def _prepared(weights: torch.Tensor, cells: Cells, bins: Bins) -> tuple[Any, ...]:
-    lookup = np.empty(2 * bins.half, np.uint16)
-    compiled.fill_lookup(bins.locate(cells.thresholds), lookup)
-    return *_views(weights, bins), lookup, np.append(cells.thresholds, np.float32(np.inf))
+    thresholds = np.full(cells.thresholds.size + 1, np.inf, np.float32)
+    thresholds[:-1] = cells.thresholds
+    views, lookup = _views(weights, bins), np.empty(2 * bins.half, np.uint16)
+    compiled.fill_lookup(thresholds, thresholds.view(np.int32), *views[2:], lookup)
+    return *views, lookup, thresholds

@@ -64,7 +64,7 @@ class Dense:
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator, reference: Reference | None) -> None:  # noqa: ARG002
         """Add `weight` times the model."""
         for begin, chunk in self._chunks(body):
-            kernels(into.total).add_values(chunk, weight, into.total[begin : begin + chunk.size])
+            kernels(into.total).add_values(chunk, weight, np.array([[begin, begin + chunk.size]]), into.total)
         if reference is not None:
             into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
         into.weight += weight

@@ -174,7 +174,12 @@ def _settle(side: Floats, cuts: Ints) -> Floats:
         moved = False
         inner = 0.0
         for cell in range(centroids.size):
-            cut = np.searchsorted(side[3, :-1], (inner + centroids[cell]) / 2, side="right")
+            cut = cuts[cell]
+            middle = (inner + centroids[cell]) / 2
+            while cut > 0 and side[3, cut - 1] > middle:
+                cut -= 1
+            while side[3, cut] <= middle:  # it ends at infinity
+                cut += 1
             moved |= cut != cuts[cell]
             cuts[cell] = cut
             inner = centroids[cell]

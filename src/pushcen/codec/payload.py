@@ -169,14 +169,14 @@ def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str,
         raise OptionError("a fragment is only a part of a model: use accumulate, which knows what it covers")
     into = Accumulator.zeros(payload.schema)
     accumulate(payload, 1, into, reference=reference)
-    return {entry.name: into.total[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices()}
+    return {entry.name: into.total[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices}
 
 
 def _rows(
     model: nn.Module, schema: Schema, reference: Reference | None, feedback: torch.Tensor | None
 ) -> Iterator[tuple[Entry, torch.Tensor]]:
     """Give each entry with its numbers in a row of float32, less the reference's, with what is fed back."""
-    for (entry, place), tensor in zip(schema.slices(), schema.tensors(model), strict=True):
+    for (entry, place), tensor in zip(schema.slices, schema.tensors(model), strict=True):
         row = flatten(tensor)
         if row.device.type == "mps":  # which has no float64, for sums
             row = row.cpu()

@@ -5,9 +5,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
+from itertools import accumulate, zip_longest
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
@@ -15,6 +17,7 @@ from torch.nn.parameter import is_lazy
 
 from pushcen.errors import ModelError
 
+Spans = NDArray[np.int64]
 Share = Callable[[str], bool]
 """A user's choice of what travels: is the tensor of this name shared?"""
 
@@ -97,12 +100,18 @@ class Schema:
         """The entries that are clustered and not empty: those that have a centroid table."""
         return tuple(entry for entry in self.entries if entry.clustered and entry.size)
 
-    def slices(self) -> Iterator[tuple[Entry, slice]]:
-        """Give each entry with its place when all numbers that travel stand in one row."""
-        begin = 0
-        for entry in self.entries:
-            yield entry, slice(begin, begin + entry.size)
-            begin += entry.size
+    @cached_property
+    def slices(self) -> tuple[tuple[Entry, slice], ...]:
+        """Each entry with its place when all numbers that travel stand in one row."""
+        ends = list(accumulate((entry.size for entry in self.entries), initial=0))
+        return tuple(zip(self.entries, map(slice, ends, ends[1:]), strict=True))
+
+    @cached_property
+    def spans(self) -> tuple[Spans, Spans]:
+        """Where the clustered tensors begin and end in that row, and where the others do."""
+        places = [(entry, [place.start, place.stop]) for entry, place in self.slices if entry.size]
+        clustered, plain = ([span for entry, span in places if entry.clustered == kind] for kind in (True, False))
+        return np.array(clustered, np.int64).reshape(-1, 2), np.array(plain, np.int64).reshape(-1, 2)
 
     def tensors(self, model: nn.Module) -> list[torch.Tensor]:
         """Return the model's tensors in the order of the entries; refuse a model that does not fit.

@@ -97,7 +97,7 @@ class CentroidUpdate(Update):
         self._layers = []
         if not (self._strength or self._masked):
             return
-        kept, total, dictionary = 0, 0, self.dictionary
+        pruned, total, dictionary = 0, 0, self.dictionary
         for entry, tensor in zip(self.schema.entries, self.schema.tensors(model), strict=True):
             if not (entry.clustered and entry.size):
                 continue
@@ -106,11 +106,11 @@ class CentroidUpdate(Update):
             values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
             if self._masked:
                 values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
-                kept += int(torch.count_nonzero(found.indices != found.zero_index))
-                total += entry.size
-            strength = 2 * self._layer_strength(entry.size)
-            self._layers.append(Pull(tensor, found.indices, values, found.zero_index, strength))
-        self._kept = kept / total if total else 1.0
+            layer = Pull(tensor, found.indices, values, found.zero_index, 2 * self._layer_strength(entry.size))
+            self._layers.append(layer)
+            pruned += layer.pruned() if self._masked else 0
+            total += entry.size
+        self._kept = 1 - pruned / total if total else 1.0
         self.after_step()
 
     def before_step(self) -> None:

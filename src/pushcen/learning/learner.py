@@ -10,6 +10,7 @@ import torch
 
 from pushcen.codec import Accumulator, Payload, Schema, accumulate
 from pushcen.codec.clustering import flatten
+from pushcen.codec.payload import Codec
 from pushcen.errors import LearningError, ModelError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
@@ -79,7 +80,7 @@ class Learner:
 
     def fold(self, weight: int, part: int, payloads: Payloads) -> None:
         """Merge a message early, into a sum that the next event takes: memory stays bounded, nothing is lost."""
-        payload = self._checked(part, payloads)
+        payload = self._checked(part, payloads, self.update.codecs())
         into = self._open or Accumulator.zeros(self.schema, self.device)
         accumulate(payload, weight, into)
         self._open = into
@@ -170,7 +171,8 @@ class Learner:
 
     def _merge(self, work: Work) -> float:
         """Set the model to the weighted mean of itself, the messages and what was folded; return the operations."""
-        messages = [(weight, self._checked(part, payloads)) for weight, part, payloads in work.models]
+        codecs = self.update.codecs()
+        messages = [(weight, self._checked(part, payloads, codecs)) for weight, part, payloads in work.models]
         into, self._taken = self._taken, None
         if into is not None or messages:
             into = into or Accumulator.zeros(self.schema, self.device)
@@ -185,9 +187,9 @@ class Learner:
         self.update.merge(0 if work.adopts else work.own, messages)
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
 
-    def _checked(self, part: int, payloads: Payloads) -> Payload:
+    def _checked(self, part: int, payloads: Payloads, codecs: dict[int, Codec]) -> Payload:
         """Take a part out of what came, if it is encoded as this client would: else its numbers mean something else."""
-        payload, codec = payloads[part], self.update.codecs().get(part)
+        payload, codec = payloads[part], codecs.get(part)
         if payload.codec != codec:
             raise PayloadError(f"{self.client} got part {part} as {payload.codec}: must be {codec}")
         return payload

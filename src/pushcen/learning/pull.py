@@ -69,12 +69,20 @@ class Pull:
         else:
             self.weights.masked_fill_(self.indices == self.zero, 0.0)
 
+    def pruned(self) -> int:
+        """Count the weights that are held at zero."""
+        if self._fast:
+            return int(np.count_nonzero(self._index_row == np.uint8(self.zero)))
+        return int(torch.count_nonzero(self.indices == self.zero))
+
     def _decoded(self, table: torch.Tensor) -> torch.Tensor:
         if not self._fast:
             return table.to(self.weights.dtype)[self.indices.int()]
         anchor = torch.empty_like(self.weights)
         self._anchor_row = anchor.view(-1).numpy()
-        _decode(self._index_row, np.resize(table.numpy(), 256), self._anchor_row)  # 256: no index can pass the end
+        full = np.zeros(256, np.float32)  # no index can pass the end
+        full[: table.numel()] = table.numpy()
+        _decode(self._index_row, full, self._anchor_row)
         return anchor
 
 

@@ -49,7 +49,7 @@ def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tenso
         learner.restore(saved.learner(0))
         with torch.no_grad():
             tensors = learner.schema.tensors(learner.model)
-            for (entry, place), tensor in zip(learner.schema.slices(), tensors, strict=True):
+            for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
                 tensor.copy_(row[place].view(entry.shape))
         return dict(learner.model.state_dict())
     finally:

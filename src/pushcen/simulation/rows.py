@@ -29,7 +29,7 @@ def set_to(learner: Learner, row: torch.Tensor) -> Iterator[None]:
     tensors = learner.schema.tensors(learner.model)
     own = [tensor.detach().clone() for tensor in tensors]
     with torch.no_grad():
-        for (entry, place), tensor in zip(learner.schema.slices(), tensors, strict=True):
+        for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
             tensor.copy_(row[place].view(entry.shape))
     try:
         yield
