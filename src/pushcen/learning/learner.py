@@ -74,6 +74,11 @@ class Learner:
         """How many optimiser steps a compute event takes."""
         return self.training.steps(self._samples)
 
+    @property
+    def folded(self) -> list[Accumulator]:
+        """What was folded and is not merged yet, the running event's too."""
+        return [into for into in (self._open, self._taken) if into is not None]
+
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part's payload, known before it is encoded."""
         return self.update.sizes()
@@ -131,10 +136,19 @@ class Learner:
         with torch.no_grad():
             for rows in torch.split(torch.arange(count), _EVALUATION_BATCH):
                 inputs, targets = data.to_device(gather(rows), self.device)
-                mean, outputs = self._loss(inputs, targets)
+                mean, outputs = self.loss(inputs, targets)
                 metric += float(self.task.metric(outputs, targets).double().sum())
                 loss += float(mean) * len(rows)
         return Score(metric / count, loss / count, count)
+
+    def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
+        """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.autocast == "bfloat16"):
+            if isinstance(inputs, dict):
+                outputs = self.model(**inputs)
+            else:
+                outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
+            return self.task.loss(outputs, targets), outputs
 
     def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
         """Give everything that training goes on from; `whole` with what was folded, which else comes again."""
@@ -220,18 +234,9 @@ class Learner:
 
     def _backward(self, inputs: Any, targets: Any) -> torch.Tensor:
         self._optimiser.zero_grad()
-        loss = self._loss(inputs, targets)[0]
+        loss = self.loss(inputs, targets)[0]
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
-
-    def _loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
-        """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.autocast == "bfloat16"):
-            if isinstance(inputs, dict):
-                outputs = self.model(**inputs)
-            else:
-                outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
-            return self.task.loss(outputs, targets), outputs
 
     def _encoded(self) -> Payloads:
         """Encode; weights that the last step has spoilt are an error that names the client."""

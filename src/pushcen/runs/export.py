@@ -15,7 +15,7 @@ from pushcen.simulation import Quiet, checkpoint
 from pushcen.simulation.executors import Host, MakeLearner, start
 from pushcen.simulation.folder import Folder
 from pushcen.simulation.meters.reference import reference
-from pushcen.simulation.run import _Run
+from pushcen.simulation.run import Simulation
 
 
 def export_model(folder: Path, client: int | None = None, out: Path | None = None) -> tuple[Path, str]:
@@ -40,7 +40,7 @@ def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tenso
     host = Host(make)
     runs = start(config.executor, host)
     try:
-        engine = _Run(config, runs, Folder(None), Quiet(), saved).engine
+        engine = Simulation(config, runs, Folder(None), Quiet(), saved).engine
         ticket = reference(engine)
         if ticket is None:
             raise RunError(f"{saved.path}: nobody is online with any mass, so there is no reference model")

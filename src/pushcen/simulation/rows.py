@@ -56,7 +56,7 @@ def add(total: torch.Tensor, weight: float, kind: str, thing: Any, schema: Schem
 
 def folded(learner: Learner) -> torch.Tensor | None:
     """Give the weighted sum of what was folded and is not merged yet, the running event's too."""
-    sums = [into.total.cpu().double() for into in (learner._open, learner._taken) if into is not None]
+    sums = [into.total.cpu().double() for into in learner.folded]
     return sum(sums[1:], sums[0]) if sums else None
 
 
@@ -70,7 +70,7 @@ def gradient(learner: Learner) -> tuple[float, torch.Tensor]:
     total = 0.0
     for places in torch.arange(count).split(max(batch, 256)):  # type: ignore[no-untyped-call]
         inputs, targets = data.to_device(gather(places), learner.device)
-        loss = learner._loss(inputs, targets)[0] * (len(places) / count)
+        loss = learner.loss(inputs, targets)[0] * (len(places) / count)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
     row = torch.cat([flatten(torch.zeros_like(t) if t.grad is None else t.grad).cpu().double() for t in tensors])

@@ -64,7 +64,7 @@ def simulate_world(
         saved = _saved(files, world, resume)
         runs = start(world.executor, Host(make, global_test))
         try:
-            return _Run(world, runs, files, observer or Quiet(), saved).go()
+            return Simulation(world, runs, files, observer or Quiet(), saved).go()
         finally:
             runs.close()
 
@@ -76,7 +76,7 @@ def describe(world: World) -> dict[str, Any]:
     return plain
 
 
-class _Run:
+class Simulation:
     """The loop around an engine: progress, checkpoints, Ctrl-C, the end."""
 
     def __init__(
