@@ -80,6 +80,8 @@ def test_up_runs_a_network_and_leaves_a_run_that_adds_up(tmp_path):
     opened = Run.open(folder)
     assert opened.finished
     assert len(opened.series("accuracy")[0]) >= 9
+    for figure in ("accuracy", "accuracy_worst_tenth", "bytes_per_push", "bytes_sent", "flops", "steps", "times.run"):
+        assert opened.number(figure) > 0, figure
     states = [folder / name for name in ("p0", "p1", "p2")]
     audited = pushcen("audit", *states, "--json")
     assert audited.exit_code == 0, audited.output

@@ -171,6 +171,7 @@ class Driver:
             "accuracy": trained.score.metric if trained.score else None,
             "loss": outcome.loss,
             "merged": len(work.models),
+            "flops": outcome.flops,
             "staleness": sum(ages) / len(ages) if ages else None,
             "held": peer.held / UNIT,
             "waiting": peer.waiting / UNIT,

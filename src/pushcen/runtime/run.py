@@ -1,6 +1,7 @@
 """A real network's measurements as a run folder, in the simulator's format: `pushcen report` draws both."""
 
 import json
+import math
 import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
         "seed": config.seed,
         "time": last["time"],
         "events": sum(row["events"] for row in newest),
+        "steps": sum(row["events"] for row in newest),
+        "flops": sum(row["flops"] for name in network.names for row in network.rows(name)),
+        "times": {"run": last["time"]},
         "final": last,
         "best_accuracy": max(rows, key=lambda row: row["accuracy"], default=None),
         "traffic": {
@@ -47,7 +51,7 @@ def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
 def merged(by_peer: Mapping[str, list[Row]]) -> list[Row]:
     """Merge what peers measured into one series: a row whenever one has evaluated, with the newest of all others.
 
-    >>> at = {"events": 1, "bytes_out": 9, "held": 1.0, "waiting": 0.0, "loss": 1.0}
+    >>> at = {"events": 1, "bytes_out": 9, "held": 1.0, "loss": 1.0}
     >>> peers = {"a": [{"time": 5.0, "accuracy": 0.5, **at}], "b": [{"time": 6.0, "accuracy": 0.75, **at}]}
     >>> [(row["time"], row["accuracy"], row["clients"]) for row in merged(peers)]
     [(0.0, 0.5, {'a': 0.5}), (1.0, 0.625, {'a': 0.5, 'b': 0.75})]
@@ -61,15 +65,19 @@ def merged(by_peer: Mapping[str, list[Row]]) -> list[Row]:
         if row["accuracy"] is None:
             continue
         scores[name] = row["accuracy"]
-        values = list(scores.values())
+        values = sorted(scores.values())
+        events, sent = (sum(one[what] for one in newest.values()) for what in ("events", "bytes_out"))
         found.append({
             "time": round(time - everything[0][0], 3),
             "accuracy": statistics.fmean(values),
             "accuracy_sd": statistics.pstdev(values),
+            "accuracy_worst_tenth": statistics.fmean(values[: math.ceil(len(values) / 10)]),
             "clients": dict(scores),
             "online": len(newest),
-            "events": sum(one["events"] for one in newest.values()),
-            "bytes_sent": sum(one["bytes_out"] for one in newest.values()),
+            "events": events,
+            "steps": events,
+            "bytes_sent": sent,
+            "bytes_per_push": sent / events,
             "train_loss": statistics.fmean(one["loss"] for one in newest.values()),
             "meters": {"mass": {"held": sum(one["held"] for one in newest.values())}},
         })  # fmt: skip
