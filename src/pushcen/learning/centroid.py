@@ -148,13 +148,13 @@ class CentroidUpdate(Update):
 
         A clustering by histogram adds each weight up once and compares it once: 4 operations a weight, with the bin's
         number; three iterations of Lloyd with K centroids take 3 K distances and comparisons instead (6 K). The
-        regulariser takes 3 a step, the mask 1.
+        regulariser takes 3 a step, the mask 1. Feedback adds what was left and takes off what is sent: 2.
         """
         weights = sum(entry.size for entry in self.schema.clustered)
         clustering = 6 * self._clusters if self._profile == "paper" else 4
         each = 3 * bool(self._strength) + bool(self._masked)
         clusterings = 1 + bool(self._strength or self._masked)
-        return float(weights * (clusterings * clustering + steps * each))
+        return float(weights * (clusterings * clustering + steps * each + 2 * bool(self._feedback)))
 
     def save(self, whole: bool = True) -> State:
         """Give the dictionary, what rounding took off, and what was folded."""
