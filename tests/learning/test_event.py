@@ -100,40 +100,41 @@ def name_of(options):
     return ", ".join(f"{key}={value}" for key, value in options.items()) or "as shipped"
 
 
-def shipped(options):
-    return {"clusters": 8, **options}
+def shipped(options, profile="default"):
+    """The paper's rules know no feedback."""
+    return {"clusters": 8, "profile": profile, "feedback": profile == "default", **options}
 
 
 @pytest.mark.parametrize("profile", ["default", "paper"])
 @pytest.mark.parametrize("options", PUSHCEN, ids=name_of)
 class TestPushCenIsItsEquations:
     def test_with_no_message_yet_the_anchor_is_the_own_table(self, options, profile):
-        pair = Pair("pushcen", profile=profile, **shipped(options))
+        pair = Pair("pushcen", **shipped(options, profile))
         pair.event()
         assert pair.real.update.dictionary == {}
 
     def test_the_first_messages_make_the_dictionary_and_unequal_masses_weigh(self, options, profile):
-        sent = neighbours("pushcen", profile=profile, **shipped(options))
-        pair = Pair("pushcen", profile=profile, **shipped(options))
+        sent = neighbours("pushcen", **shipped(options, profile))
+        pair = Pair("pushcen", **shipped(options, profile))
         pair.event(UNIT // 2, weighed(sent))
 
     def test_the_own_dictionary_has_its_say_from_the_second_merge_on(self, options, profile):
-        sent = neighbours("pushcen", profile=profile, **shipped(options))
-        pair = Pair("pushcen", profile=profile, **shipped(options))
+        sent = neighbours("pushcen", **shipped(options, profile))
+        pair = Pair("pushcen", **shipped(options, profile))
         pair.event(UNIT // 2, weighed(sent[:2]))
         pair.event(UNIT // 5, weighed(sent[2:]))
 
     def test_what_was_folded_weighs_as_if_it_had_waited(self, options, profile):
-        sent = neighbours("pushcen", profile=profile, **shipped(options))
-        pair = Pair("pushcen", profile=profile, **shipped(options))
+        sent = neighbours("pushcen", **shipped(options, profile))
+        pair = Pair("pushcen", **shipped(options, profile))
         pair.event(UNIT // 2, weighed(sent[:1]))
         pair.event(UNIT // 5, weighed(sent[2:]), folds=weighed(sent[:2]))
         pair.event(UNIT // 7, folds=weighed(sent[1:3]))
 
     def test_who_adopts_starts_from_what_came_alone(self, options, profile):
         training = Training(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9)
-        sent = neighbours("pushcen", profile=profile, **shipped(options))
-        pair = Pair("pushcen", training=training, profile=profile, **shipped(options))
+        sent = neighbours("pushcen", **shipped(options, profile))
+        pair = Pair("pushcen", training=training, **shipped(options, profile))
         pair.event(UNIT, weighed(sent[:2]))
         pair.event(0, weighed(sent[2:]), adopts=True)
 
@@ -148,8 +149,8 @@ OPTIMISERS = [
 @pytest.mark.parametrize("profile", ["default", "paper"])
 @pytest.mark.parametrize("training", OPTIMISERS, ids=lambda training: training.optimiser)
 def test_pushcen_with_any_optimiser_over_three_events_is_its_equations(training, profile):
-    sent = neighbours("pushcen", clusters=8, profile=profile)
-    pair = Pair("pushcen", training=training, clusters=8, profile=profile)
+    sent = neighbours("pushcen", **shipped({}, profile))
+    pair = Pair("pushcen", training=training, **shipped({}, profile))
     for own in (UNIT, UNIT // 2, UNIT // 9):
         pair.event(own, weighed(sent))
     memory = pair.real._optimiser.state

@@ -15,7 +15,7 @@ from pushcen.codec.clustering import Profile, check_options, fit, kernels, large
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Entry, Schema
-from pushcen.errors import PayloadError
+from pushcen.errors import OptionError, PayloadError
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Centroids:
     """Each clustered layer as a table of centroids and packed indices; everything else as float32.
 
     `start` is a dictionary to start from, table by name, and `rng` draws the paper's random start where there is none:
-    see `cluster`. Neither is part of the message.
+    see `cluster`. `left`, a row of zeros at first, is what rounding has taken off this sender's earlier messages: it is
+    added to the next, and what that leaves takes its place. None of them is part of the message.
 
     >>> Centroids(clusters=1)
     Traceback (most recent call last):
@@ -34,6 +35,7 @@ class Centroids:
     profile: Profile = field(default="default", compare=False)
     start: dict[str, torch.Tensor] = field(default_factory=dict, compare=False, repr=False)
     rng: np.random.Generator | None = field(default=None, compare=False, repr=False)
+    left: torch.Tensor | None = field(default=None, compare=False, repr=False)
 
     code: ClassVar[int] = 1
 
@@ -52,10 +54,16 @@ class Centroids:
         return 4 * tables * (self.clusters - 1) + 4 * _plain_size(schema) + tables + packed
 
     def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
-        """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it."""
+        """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it.
+
+        Centroids are those of the weights alone. Those of weights with what is left would lie half a cell further out,
+        and whoever trains towards them would drive the weights apart.
+        """
+        if self.left is not None and self.left.shape != (schema.size,):
+            raise OptionError(f"left: must be a row of {schema.size} values, not {list(self.left.shape)}")
         tables, plain, zeros, packed = self._sections(schema, body)
         layer = at = begin = 0
-        for entry, row in rows:
+        for (_, place), (entry, row) in zip(schema.slices, rows, strict=True):
             if not entry.size:
                 continue
             if not entry.clustered:
@@ -67,9 +75,14 @@ class Centroids:
             cells, bins = fit(row, self.clusters, start=start, profile=self.profile, rng=self.rng, name=entry.name)
             zeros[layer] = zero = cells.zero_index
             tables[layer, :zero], tables[layer, zero:] = cells.centroids[:zero], cells.centroids[zero + 1 :]
+            if self.left is not None:
+                row = self.left[place].add_(row.to(self.left.device)).clamp_(*_reach(cells.centroids))
             kernels(row).assign_packed(row, cells, bins, self.bits, packed[begin:])
             begin += self._packed_size(entry)
             layer += 1
+        if self.left is not None:
+            sent = _with_zero(tables, zeros)
+            kernels(self.left).add_packed(packed[:begin], self.bits, -sent, schema.spans[0], self.left)
 
     def check(self, schema: Schema, body: Bytes) -> None:
         """Refuse a body of the right length that no encoder makes."""
@@ -125,6 +138,12 @@ class Centroids:
 
 def _plain_size(schema: Schema) -> int:
     return sum(entry.size for entry in schema.entries if not entry.clustered)
+
+
+def _reach(centroids: Values) -> tuple[float, float]:
+    """Return half a cell beyond the outermost centroids: what is left of a weight out there must not pile up."""
+    low, high = centroids[1] - centroids[0], centroids[-1] - centroids[-2]
+    return float(centroids[0] - low / 2), float(centroids[-1] + high / 2)
 
 
 def _with_zero(tables: Values, zeros: Bytes) -> Values:

@@ -96,14 +96,11 @@ def encode(
     *,
     schema: Schema | None = None,
     reference: Reference | None = None,
-    feedback: torch.Tensor | None = None,
 ) -> Payload:
     """Make a message of what `model` shares; by default with 32 centroids a layer.
 
     `schema` says what is shared (`Schema.of(model, share=...)`; make it once and keep it). With a `reference`, the
-    message holds the difference to that model, which the receiver has too. With `feedback`, a row of as many
-    zeros at first, what rounding has taken off earlier messages is added to this one, and what it takes off now is left
-    there for the next.
+    message holds the difference to that model, which the receiver has too.
 
     >>> model = nn.Linear(100, 10)
     >>> len(encode(model, Dense())), len(encode(model, Centroids(clusters=4)))
@@ -113,13 +110,9 @@ def encode(
     schema = schema or Schema.of(model)
     if reference is not None:
         schema.check_same(reference.schema)
-    if feedback is not None and (isinstance(codec, Fragment) or feedback.shape != (schema.size,)):
-        raise OptionError(f"feedback: must be a row of {schema.size} values, for a codec that sends the whole model")
     length = payload_size(schema, codec)
     data = np.empty(length + cpu.SPARE, np.uint8)
-    codec.write(_rows(model, schema, reference, feedback), schema, data[HEADER:])
-    if feedback is not None:
-        codec.add(schema, data[HEADER:length], -1, Accumulator(schema, feedback), None)
+    codec.write(_rows(model, schema, reference), schema, data[HEADER:])
     fingerprint = None if reference is None else reference.fingerprint
     clusters = codec.clusters if isinstance(codec, Centroids) else 0
     header = Header(codec.code, clusters, length, schema.fingerprint, fingerprint or NO_REFERENCE)
@@ -172,17 +165,13 @@ def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str,
     return {entry.name: into.total[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices}
 
 
-def _rows(
-    model: nn.Module, schema: Schema, reference: Reference | None, feedback: torch.Tensor | None
-) -> Iterator[tuple[Entry, torch.Tensor]]:
-    """Give each entry with its numbers in a row of float32, less the reference's, with what is fed back."""
+def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iterator[tuple[Entry, torch.Tensor]]:
+    """Give each entry with its numbers in a row of float32, less the reference's."""
     for (entry, place), tensor in zip(schema.slices, schema.tensors(model), strict=True):
         row = flatten(tensor)
         if row.device.type == "mps":  # which has no float64, for sums
             row = row.cpu()
-        if reference is not None:
-            row = row - reference.row[place].to(row.device)
-        yield entry, row if feedback is None else feedback[place].add_(row.to(feedback.device))
+        yield entry, row if reference is None else row - reference.row[place].to(row.device)
 
 
 def _codec(header: Header, body: Bytes) -> Codec:

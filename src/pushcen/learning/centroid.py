@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Centroids, Payload, Schema, cluster, encode
+from pushcen.codec import Centroids, Payload, Schema, cluster
 from pushcen.codec.clustering import Profile
 from pushcen.codec.payload import Codec
 from pushcen.errors import OptionError
@@ -130,13 +130,13 @@ class CentroidUpdate(Update):
 
     def codecs(self) -> dict[int, Codec]:
         """Send centroids and indices."""
-        return {0: Centroids(self._clusters, self._profile, self.dictionary, self._rng)}
+        return {0: Centroids(self._clusters, self._profile, self.dictionary, self._rng, self._left)}
 
     def encode(self, model: nn.Module) -> Payloads:
         """Make what is sent, and keep what rounding takes off it."""
         if self._feedback and self._left is None:
             self._left = torch.zeros(self.schema.size, device=self.schema.tensors(model)[0].device)
-        return {0: encode(model, self.codecs()[0], schema=self.schema, feedback=self._left)}
+        return super().encode(model)
 
     @property
     def density(self) -> float:
