@@ -103,9 +103,10 @@ class Plain:
     def layers(self):
         return [name for name, p in self.parameters.items() if p.dim() > 1]
 
-    def wcp(self, name):
-        """Weight Clustering Pruning of one layer: table, indices, zero index."""
+    def wcp(self, name, left=0.0):
+        """Weight Clustering Pruning of one layer, with what is left of it: table, indices, zero index."""
         values = self.parameters[name].detach().numpy().ravel()
+        values = (values + left).clip(values.min(), values.max())
         start = self.dictionary.get(name)
         if self.profile == "paper":
             return three_iterations(values, self.clusters, start, self.clustering)
@@ -116,13 +117,10 @@ class Plain:
         tensors = {name: p.detach().numpy().copy() for name, p in self.parameters.items()}
         tables = {}
         for name in self.layers if self.clusters else []:
-            tables[name], indices, _ = self.wcp(name)
-            if self.feedback:  # what rounding took off is sent with the next, but for what lies out of reach
-                table, wished = tables[name], tensors[name].ravel() + self.left.get(name, 0.0)
-                low, high = table[0] - (table[1] - table[0]) / 2, table[-1] + (table[-1] - table[-2]) / 2
-                wished = wished.clip(low, high)
-                indices = nearest(wished, table)
-                self.left[name] = wished - table[indices]
+            weights, left = tensors[name].ravel(), self.left.get(name, 0.0)
+            tables[name], indices, _ = self.wcp(name, left)
+            if self.feedback:  # what rounding took off is sent with the next
+                self.left[name] = (weights + left).clip(weights.min(), weights.max()) - tables[name][indices]
             tensors[name] = tables[name][indices].reshape(tensors[name].shape)
         return tensors, tables
 

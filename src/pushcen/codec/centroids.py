@@ -56,8 +56,8 @@ class Centroids:
     def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it.
 
-        Centroids are those of the weights alone. Those of weights with what is left would lie half a cell further out,
-        and whoever trains towards them would drive the weights apart.
+        What is left carries no weight beyond the outermost: centroids would lie half a cell further out with every
+        message, and whoever trains towards them would drive the weights apart.
         """
         if self.left is not None and self.left.shape != (schema.size,):
             raise OptionError(f"left: must be a row of {schema.size} values, not {list(self.left.shape)}")
@@ -71,12 +71,13 @@ class Centroids:
                 plain[at : at + entry.size] = row.cpu().numpy()
                 at += entry.size
                 continue
+            if self.left is not None:
+                ends = row.aminmax()
+                row = self.left[place].add_(row.to(self.left.device)).clamp_(*ends)
             start = self.start.get(entry.name)
             cells, bins = fit(row, self.clusters, start=start, profile=self.profile, rng=self.rng, name=entry.name)
             zeros[layer] = zero = cells.zero_index
             tables[layer, :zero], tables[layer, zero:] = cells.centroids[:zero], cells.centroids[zero + 1 :]
-            if self.left is not None:
-                row = self.left[place].add_(row.to(self.left.device)).clamp_(*_reach(cells.centroids))
             kernels(row).assign_packed(row, cells, bins, self.bits, packed[begin:])
             begin += self._packed_size(entry)
             layer += 1
@@ -138,12 +139,6 @@ class Centroids:
 
 def _plain_size(schema: Schema) -> int:
     return sum(entry.size for entry in schema.entries if not entry.clustered)
-
-
-def _reach(centroids: Values) -> tuple[float, float]:
-    """Return half a cell beyond the outermost centroids: what is left of a weight out there must not pile up."""
-    low, high = centroids[1] - centroids[0], centroids[-1] - centroids[-2]
-    return float(centroids[0] - low / 2), float(centroids[-1] + high / 2)
 
 
 def _with_zero(tables: Values, zeros: Bytes) -> Values:
