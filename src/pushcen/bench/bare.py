@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from pushcen.learning import Task
+from pushcen.memory import keep_freed_memory
 from pushcen.models import LeNet
 
 BATCH = 32
@@ -29,6 +30,7 @@ class Bare:
     """Models and optimisers of so many clients, trained in turn."""
 
     def __init__(self, clients: int, steps: int) -> None:
+        keep_freed_memory()  # as every learner does
         self._models = [LeNet() for _ in range(clients)]
         self._optimisers = [torch.optim.Adam(model.parameters(), fused=True) for model in self._models]
         self._inputs, self._targets = samples(steps * BATCH)
