@@ -19,12 +19,12 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    sync_folder(path.parent)
+    sync(path.parent)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

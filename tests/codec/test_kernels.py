@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pushcen.codec.clustering
-from pushcen.codec import Accumulator, Centroids, Cut, Dense, Fragment, Schema, accumulate, anywhere, cpu, encode
+from pushcen.codec import Accumulator, Centroids, Cut, Dense, Fragment, Schema, accumulate, anywhere, compiled, cpu, encode
 from pushcen.codec.bins import Bins, sample_stride
 from pushcen.codec.cells import Cells
 from pushcen.codec.clustering import fit
@@ -93,12 +93,20 @@ def test_adding_values_is_equal(size):
 def test_bins_keep_the_order_of_values_and_hold_them_all(values, clusters):
     row = np.sort(np.array(values, np.float32)) + 0  # no -0.0, which sorts like 0.0
     bins = Bins.fit(row, float(np.abs(row).max()), clusters)
-    places = bins.locate(row)
-    assert (np.diff(places) >= 0).all()
-    assert places.min() >= 0
-    assert places.max() < 2 * bins.half
+    steps = located(row, bins)
+    assert (np.diff(steps) >= 0).all()
+    assert steps.min() >= -bins.half
+    assert steps.max() < bins.half
     assert 2 * bins.half < 100_000
-    assert bins.locate(np.float32([0]))[0] == bins.half
+    assert located(np.float32([0]), bins) == [0]
+
+
+def located(row, bins):
+    """How many bins from zero each value lies, with room for those beyond the outermost to show."""
+    _, bits, knee, base, half, shift = cpu._views(torch.from_numpy(row), bins)
+    places = np.empty(row.size, np.int32)
+    compiled.locate(row, bits, knee, base, np.int32(2 * half), shift, places)
+    return places - 2 * half
 
 
 def test_what_is_exactly_zero_has_the_zero_index_even_among_equal_centroids():

@@ -101,6 +101,7 @@ def test_a_state_can_be_restored_twice(method):
     training = OPTIMISERS["adam"]
     learner = make(method, training)
     waiting, folds = events(method, training, 20)
+    learner.step(Work(UNIT, waiting))
     for weight, part, payloads in folds + waiting:
         learner.fold(weight, part, payloads)
     state = learner.save()

@@ -45,16 +45,6 @@ class Bins:
         """The bits of the knee: those of the first bin's lower edge."""
         return int(_bits(self.knee))
 
-    def locate(self, values: NDArray[np.float32]) -> NDArray[np.int32]:
-        """Return the bin of each value, which may lie below the first or above the last.
-
-        >>> bins = Bins(np.float32(1), shift=22, half=4)
-        >>> bins.locate(np.array([-1.5, -0.1, 0, 0.1, 0.6, 1.5, 100], np.float32))
-        array([ 1,  3,  4,  4,  5,  6, 17], dtype=int32)
-        """
-        steps = (_bits(np.abs(values) + self.knee) - np.int32(self.base)) >> np.int32(self.shift)
-        return np.int32(self.half) + (steps ^ (_bits(values) >> np.int32(31)))  # ^ -1 mirrors what is negative
-
 
 def sample_stride(size: int) -> int:
     """Return the stride that takes about 256 of `size` values.

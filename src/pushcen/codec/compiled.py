@@ -62,9 +62,7 @@ def fill(values, bits, knee, base, half, shift, counts, sums):  # type: ignore[n
 def fill_lookup(thresholds, bits, knee, base, half, shift, lookup):  # type: ignore[no-untyped-def]
     """Write the first index that each bin can have, from the bins of the thresholds, of which the last is infinite."""
     at = np.empty(thresholds.size, np.int32)
-    for i in range(thresholds.size):
-        steps = _i32(_i32(np.float32(abs(thresholds[i]) + knee).view(np.int32) - base) >> shift)
-        at[i] = _i32(half + _i32(steps ^ _i32(bits[i] >> _i32(31))))
+    locate(thresholds, bits, knee, base, half, shift, at)
     passed = 0
     for bin in range(lookup.size):
         while at[passed] < bin:

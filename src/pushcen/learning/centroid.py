@@ -90,7 +90,10 @@ class CentroidUpdate(Update):
     @property
     def dictionary(self) -> dict[str, torch.Tensor]:
         """Each clustered layer's table (G in the paper), by name; empty before there was a message."""
-        return {} if self._table is None else self._by_name(self._table)
+        if self._table is None:
+            return {}
+        rows = zip(self.schema.clustered, self._table, strict=True)
+        return {entry.name: torch.from_numpy(row) for entry, row in rows}
 
     def start(self, model: nn.Module) -> None:
         """Cluster the merged weights, for the anchor and the mask of this event; prune."""
@@ -134,8 +137,9 @@ class CentroidUpdate(Update):
 
     def encode(self, model: nn.Module) -> Payloads:
         """Make what is sent, and keep what rounding takes off it."""
-        if self._feedback and self._left is None:
-            self._left = torch.zeros(self.schema.size, device=self.schema.tensors(model)[0].device)
+        if self._feedback:
+            left = torch.zeros(self.schema.size) if self._left is None else self._left
+            self._left = left.to(next(model.parameters()).device)
         return super().encode(model)
 
     @property
@@ -172,15 +176,11 @@ class CentroidUpdate(Update):
         """Take over what `save` gave."""
         tensors, plain = state
         self._table = tensors["dictionary"].numpy().copy() if "dictionary" in tensors else None
-        self._left = tensors.get("left")
+        self._left = tensors["left"].clone() if "left" in tensors else None
         self._open, self._taken = (
             TableSum(tensors[name].numpy().copy(), plain[name]) if name in plain else TableSum()
             for name in ("open", "taken")
         )
-
-    def _by_name(self, tables: Tables) -> dict[str, torch.Tensor]:
-        rows = zip(self.schema.clustered, tables, strict=True)
-        return {entry.name: torch.from_numpy(row) for entry, row in rows}
 
     def _layer_strength(self, size: int) -> float:
         return self._strength if self._scale == "sum" else self._strength / size

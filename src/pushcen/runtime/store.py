@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from pushcen.errors import LedgerError
-from pushcen.files import sync_folder
+from pushcen.files import sync
 
 FORMAT = 1
 LEDGER = "ledger.db"
@@ -80,7 +80,7 @@ class Store:
             save_file(dict(tensors), path)
             with path.open("rb+") as file:
                 os.fsync(file.fileno())
-            sync_folder(self.folder)
+            sync(self.folder)
             return File(path.name, path.stat().st_size, _digest(path))
 
     def commit(self, values: Mapping[str, Any], files: Mapping[str, File] | None = None) -> None:
@@ -131,7 +131,7 @@ class Store:
                     self._db.execute("BEGIN IMMEDIATE")
                     self._db.execute("CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
                     self._db.execute(f"PRAGMA user_version = {FORMAT}")
-                sync_folder(self.folder)
+                sync(self.folder)
                 return
             _check(self._db, path)
             os.utime(path)  # fails where nothing may be written

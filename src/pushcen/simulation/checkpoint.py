@@ -5,7 +5,6 @@ move. A run goes on from it bit for bit. All of it is JSON and safetensors: noth
 """
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from pushcen.codec import Payload
 from pushcen.errors import PushcenError, RunError
-from pushcen.files import sync_folder, write_whole
+from pushcen.files import sync, write_whole
 from pushcen.learning import Model, State, Work
 from pushcen.protocol import Envelope, Farewell, Online, Peer, View
 from pushcen.simulation.engine import Engine
@@ -57,12 +56,12 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
     save_file(messages, new / "messages.safetensors")
     (new / "state.json").write_text(text, encoding="utf-8")
     for file in new.iterdir():
-        _sync(file)
-    sync_folder(new)
+        sync(file)
+    sync(new)
     final = base / name
     shutil.rmtree(final, ignore_errors=True)
     new.rename(final)
-    sync_folder(base)
+    sync(base)
     write_whole(base / "current", f"{name}\n".encode())
     for other in base.iterdir():
         if other.is_dir() and other != final:
@@ -217,14 +216,6 @@ def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], runs: Runs) -
         ticket = tickets[key] = runs.given(thing["client"], tickets[key])
         ticket.born = thing["born"]
     return tickets[key]
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 __all__ = ["Saved", "as_json", "find", "save"]
