@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pushcen.codec.clustering
-from pushcen.codec import Accumulator, Centroids, Cut, Dense, Fragment, Schema, accumulate, anywhere, compiled, cpu, encode
+from pushcen.codec import (
+    Accumulator,
+    Centroids,
+    Cut,
+    Dense,
+    Fragment,
+    Schema,
+    accumulate,
+    anywhere,
+    compiled,
+    cpu,
+    encode,
+)
 from pushcen.codec.bins import Bins, sample_stride
 from pushcen.codec.cells import Cells
 from pushcen.codec.clustering import fit
