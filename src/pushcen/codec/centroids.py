@@ -72,8 +72,8 @@ class Centroids:
                 at += entry.size
                 continue
             if self.left is not None:
-                ends = row.aminmax()
-                row = self.left[place].add_(row.to(self.left.device)).clamp_(*ends)
+                low, high = (float(end) for end in row.aminmax())
+                row = self.left[place].add_(row.to(self.left.device)).clamp_(low, high)
             start = self.start.get(entry.name)
             cells, bins = fit(row, self.clusters, start=start, profile=self.profile, rng=self.rng, name=entry.name)
             zeros[layer] = zero = cells.zero_index

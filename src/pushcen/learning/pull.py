@@ -49,6 +49,7 @@ class Pull:
         self._fast = _plain(self.weights)
         if self._fast:  # what the compiled passes take, made once
             self._weight_row, self._index_row = self.weights.view(-1).numpy(), indices.reshape(-1).numpy()
+            self._strength, self._zero = np.float32(strength), np.uint8(zero)
         if strength:
             self.anchor = self._decoded(table)
 
@@ -57,22 +58,22 @@ class Pull:
         gradient = self.parameter.grad
         if gradient is None or not self.strength:
             return
-        if self._fast and _plain(gradient):
-            _pull(self._weight_row, gradient.view(-1).numpy(), self._anchor_row, np.float32(self.strength))
+        if self._fast and gradient.is_contiguous():  # of the weights' type, on their device
+            _pull(self._weight_row, gradient.numpy().reshape(-1), self._anchor_row, self._strength)
         else:
             gradient.add_((self.weights - self.anchor).to(gradient.dtype), alpha=self.strength)
 
     def mask(self) -> None:
         """Set the weights of index `zero` to zero."""
         if self._fast:
-            _mask(self._weight_row, self._index_row, np.uint8(self.zero))
+            _mask(self._weight_row, self._index_row, self._zero)
         else:
             self.weights.masked_fill_(self.indices == self.zero, 0.0)
 
     def pruned(self) -> int:
         """Count the weights that are held at zero."""
         if self._fast:
-            return int(np.count_nonzero(self._index_row == np.uint8(self.zero)))
+            return int(np.count_nonzero(self._index_row == self._zero))
         return int(torch.count_nonzero(self.indices == self.zero))
 
     def _decoded(self, table: torch.Tensor) -> torch.Tensor:
