@@ -92,11 +92,11 @@ class Accumulator:
         tensors = self.schema.tensors(model)
         if self.cut is None and not self.weight:
             raise ModelError("nothing has been accumulated: there is no mean to write")
-        divisor = self.weights() if self.cut is not None else None
+        divisor = float(self.weight) if self.cut is None else self.weights()
         with torch.no_grad():
             for (entry, place), tensor in zip(self.schema.slices, tensors, strict=True):
-                if divisor is None:
-                    mean = self.total[place] / float(self.weight)
+                if isinstance(divisor, float):
+                    mean = self.total[place] / divisor
                 else:
                     own = flatten(tensor).to(self.total.device)
                     mean = torch.where(divisor[place] > 0, self.total[place] / divisor[place], own)

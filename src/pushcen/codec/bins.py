@@ -6,6 +6,7 @@ takes nothing from the others.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ _OCTAVES = 20
 _SAMPLE = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Bins:
     """`2 * half` bins, in the order of the values; zero falls into bin `half`."""
 
@@ -40,7 +41,7 @@ class Bins:
         top = int(_bits(np.float32(largest) + knee) - _bits(knee)) >> shift
         return cls(knee, shift, top + 1)
 
-    @property
+    @cached_property
     def base(self) -> int:
         """The bits of the knee: those of the first bin's lower edge."""
         return int(_bits(self.knee))

@@ -51,7 +51,7 @@ class Centroids:
         """Return the length of the body in bytes."""
         tables = len(schema.clustered)
         packed = sum(self._packed_size(entry) for entry in schema.clustered)
-        return 4 * tables * (self.clusters - 1) + 4 * _plain_size(schema) + tables + packed
+        return 4 * tables * (self.clusters - 1) + 4 * schema.plain_size + tables + packed
 
     def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it.
@@ -128,7 +128,7 @@ class Centroids:
     def _sections(self, schema: Schema, body: Bytes) -> tuple[Values, Values, Bytes, Bytes]:
         tables = len(schema.clustered)
         plain = 4 * tables * (self.clusters - 1)
-        zeros = plain + 4 * _plain_size(schema)
+        zeros = plain + 4 * schema.plain_size
         return (
             body[:plain].view(np.float32).reshape(tables, self.clusters - 1),
             body[plain:zeros].view(np.float32),
@@ -137,13 +137,8 @@ class Centroids:
         )
 
 
-def _plain_size(schema: Schema) -> int:
-    return sum(entry.size for entry in schema.entries if not entry.clustered)
-
-
 def _with_zero(tables: Values, zeros: Bytes) -> Values:
     """Put the zero that is not sent back into each table."""
     full = np.zeros((len(tables), tables.shape[1] + 1), np.float32)
-    for row, table, zero in zip(full, tables, zeros.tolist(), strict=True):
-        row[:zero], row[zero + 1 :] = table[:zero], table[zero:]
+    full[np.arange(full.shape[1]) != zeros[:, None]] = tables.reshape(-1)
     return full

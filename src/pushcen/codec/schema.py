@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, zip_longest
+from operator import attrgetter
 
 import numpy as np
 import torch
@@ -25,7 +26,7 @@ _CLUSTERED = (_ConvNd, nn.Linear, nn.Bilinear, nn.Embedding, nn.EmbeddingBag)
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One tensor that travels."""
 
@@ -34,7 +35,7 @@ class Entry:
     dtype: torch.dtype
     clustered: bool
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many numbers it has."""
         return math.prod(self.shape)
@@ -101,6 +102,11 @@ class Schema:
         return tuple(entry for entry in self.entries if entry.clustered and entry.size)
 
     @cached_property
+    def plain_size(self) -> int:
+        """How many numbers travel as they are."""
+        return sum(entry.size for entry in self.entries if not entry.clustered)
+
+    @cached_property
     def slices(self) -> tuple[tuple[Entry, slice], ...]:
         """Each entry with its place when all numbers that travel stand in one row."""
         ends = list(accumulate((entry.size for entry in self.entries), initial=0))
@@ -120,17 +126,20 @@ class Schema:
         Traceback (most recent call last):
         pushcen.errors.ModelError: weight is [2, 5] float32 here, and [2, 4] float32 in the schema
         """
-        here: dict[str, torch.Tensor] = {
-            **dict(model.named_parameters(remove_duplicate=False)),
-            **dict(model.named_buffers(remove_duplicate=False)),
-        }
-        for entry in self.entries:
-            tensor = here.get(entry.name)
-            if tensor is None:
-                raise ModelError(f"the model has no {entry.name}, which the schema has as {_form(entry)}")
-            if tuple(tensor.shape) != entry.shape or tensor.dtype != entry.dtype:
+        tensors = []
+        for entry, found in zip(self.entries, self._finders, strict=True):
+            try:
+                tensor = found(model)
+            except AttributeError:
+                raise ModelError(f"the model has no {entry.name}, which the schema has as {_form(entry)}") from None
+            if tensor.shape != entry.shape or tensor.dtype != entry.dtype:
                 raise ModelError(f"{entry.name} is {_form(tensor)} here, and {_form(entry)} in the schema")
-        return [here[entry.name] for entry in self.entries]
+            tensors.append(tensor)
+        return tensors
+
+    @cached_property
+    def _finders(self) -> tuple[Callable[[nn.Module], torch.Tensor], ...]:
+        return tuple(attrgetter(entry.name) for entry in self.entries)
 
     def check_same(self, other: "Schema") -> None:
         """Refuse `other` if it differs, naming the first difference.
