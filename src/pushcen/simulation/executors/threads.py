@@ -1,4 +1,7 @@
-"""Tasks on threads of this process. PyTorch lets go of the interpreter while it computes; each uses one core."""
+"""Tasks on threads of this process. PyTorch lets go of the interpreter while it computes; each uses one core.
+
+A single worker is no thread of its own: what is asked for is done at once, and nobody is woken for it.
+"""
 
 import threading
 from collections.abc import Sequence
@@ -41,7 +44,8 @@ class Threads:
         self._keys = 0
         self._torch_threads = torch.get_num_threads()
         torch.set_num_threads(1)
-        self._threads = [threading.Thread(target=self._work, name=f"learner-{i}", daemon=True) for i in range(workers)]
+        names = [f"learner-{i}" for i in range(workers)] if workers > 1 else []
+        self._threads = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
         for thread in self._threads:
             thread.start()
 
@@ -63,7 +67,9 @@ class Threads:
                     task.missing += 1
             task.missing -= 1
             ready = not task.missing
-        if ready:
+        if not self._threads:
+            self._run(task)
+        elif ready:
             self._ready.put(task)
         return task
 
