@@ -90,28 +90,28 @@ import sys
 from pushcen.simulation import Checkpoint
 from tests.simulation.test_determinism import EVERYTHING
 from tests.simulation.worlds import run
-run(sys.argv[1], resume=True, checkpoint=Checkpoint(0.05), horizon=4.0, **EVERYTHING)
+run(sys.argv[1], resume=True, checkpoint=Checkpoint(0.05), horizon=float(sys.argv[2]), **EVERYTHING)
 """
 
 
-def start(folder):
+def start(folder, horizon):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder)], env=environment, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", PROGRAM, str(folder), str(horizon)], env=environment, cwd=Path(__file__).parents[2]
     )
 
 
-def kill_and_resume(folder, kills, seed):
-    """Kill a run as often as this at random moments once it has begun; then let it end."""
+def kill_and_resume(folder, kills, seed, horizon, seconds):
+    """Kill a run as often as this at random moments, so long after it has begun at most; then let it end."""
     rng = random.Random(seed)
     checkpoints = set()
     for _ in range(kills):
-        process = start(folder)
+        process = start(folder, horizon)
         status = folder / "status.json"
         began = status.stat().st_mtime_ns if status.exists() else 0
         while process.poll() is None and (status.stat().st_mtime_ns if status.exists() else 0) == began:
             time.sleep(0.01)
-        time.sleep(rng.random() * 1.5)
+        time.sleep(rng.random() * seconds)
         process.kill()
         process.wait()
         current = folder / "checkpoint" / "current"
@@ -119,22 +119,22 @@ def kill_and_resume(folder, kills, seed):
             checkpoints.add(current.read_text())
         for line in (folder / "metrics.jsonl").read_text().splitlines()[:-1]:
             json.loads(line)
-    process = start(folder)
+    process = start(folder, horizon)
     assert process.wait() == 0
     return checkpoints
 
 
 def test_kill_9_leaves_a_folder_that_resumes_to_the_same_bytes(tmp_path):
     run(tmp_path / "straight", horizon=4.0, **EVERYTHING)
-    kill_and_resume(tmp_path / "killed", kills=1, seed=1)
+    kill_and_resume(tmp_path / "killed", kills=1, seed=1, horizon=4.0, seconds=1.5)
     assert files(tmp_path / "killed") == files(tmp_path / "straight")
 
 
 @pytest.mark.slow
 def test_kill_9_again_and_again(tmp_path):
-    run(tmp_path / "straight", horizon=4.0, **EVERYTHING)
-    for seed in range(3):
-        assert kill_and_resume(tmp_path / str(seed), kills=5, seed=seed)  # some checkpoints were gone on from
+    run(tmp_path / "straight", horizon=40.0, **EVERYTHING)
+    for seed in range(3):  # it begins by loading what is compiled, which takes seconds; each time it gets further
+        assert kill_and_resume(tmp_path / str(seed), kills=5, seed=seed, horizon=40.0, seconds=10)  # some checkpoints
         assert files(tmp_path / str(seed)) == files(tmp_path / "straight")
 
 
@@ -189,9 +189,17 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
 
 @pytest.mark.slow
 def test_a_ray_cluster_of_two_nodes_gives_the_same_bytes(tmp_path):
-    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray")
+    program = "import sys; from tests.simulation.test_determinism import on_two_nodes; on_two_nodes(sys.argv[1])"
+    command = [sys.executable, "-c", program, str(tmp_path)]  # Ray forks: not from a process that has used gRPC
+    assert subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode == 0
+
+
+def on_two_nodes(folder):
+    import ray
     from ray.cluster_utils import Cluster
 
+    place = Path(folder)
     cluster = Cluster()
     try:
         for _ in range(2):
@@ -199,13 +207,13 @@ def test_a_ray_cluster_of_two_nodes_gives_the_same_bytes(tmp_path):
         ray.init(address=cluster.address, log_to_driver=False)
         assert len(ray.nodes()) == 2
         options = {**EVERYTHING, "horizon": 3.0, "function": norm_task}
-        run(tmp_path / "threads", workers=2, **options)
-        run(tmp_path / "ray", executor=Executor("ray", workers=2), **options)
-        assert files(tmp_path / "ray") == files(tmp_path / "threads")
-        first = run(tmp_path / "moved", executor=Executor("ray", workers=2), observer=Stops(1), **options)
+        run(place / "threads", workers=2, **options)
+        run(place / "ray", executor=Executor("ray", workers=2), **options)
+        assert files(place / "ray") == files(place / "threads")
+        first = run(place / "moved", executor=Executor("ray", workers=2), observer=Stops(1), **options)
         assert first["status"] == "interrupted"
-        run(tmp_path / "moved", workers=1, resume=True, **options)  # from the cluster to this process
-        assert files(tmp_path / "moved") == files(tmp_path / "threads")
+        run(place / "moved", workers=1, resume=True, **options)  # from the cluster to this process
+        assert files(place / "moved") == files(place / "threads")
     finally:
         ray.shutdown()
         cluster.shutdown()

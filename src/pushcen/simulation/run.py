@@ -106,9 +106,9 @@ class Simulation:
         """Run to the end, or to an interruption."""
         engine, files = self.engine, self._files
         self._observer.started(self._info())
-        files.write_status("running")
         try:
             with self._catching_interrupts(), _seldom_collecting_garbage():
+                files.write_status("running")  # from here on Ctrl-C saves the run
                 self._loop()
                 engine.collector.collect()
                 checkpoint.save(engine, files, self._plain)
