@@ -113,3 +113,8 @@ def test_a_model_that_does_not_fit_is_refused_by_the_first_difference():
         encode(nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 2)).half(), schema=schema)
     with pytest.raises(ModelError, match=r"differ: 1.weight \[2, 2\] float32 clustered / nothing more"):
         schema.check_same(Schema.of(nn.Sequential(nn.Linear(4, 2))))
+    odd = nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 2))
+    odd.add_module("1", nn.Module())
+    odd[1].weight = nn.Identity()  # a module where the schema has a tensor
+    with pytest.raises(ModelError, match=r"the model has no 1.weight"):
+        encode(odd, schema=schema)

@@ -252,6 +252,14 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_leaves_a_folder_that_says_so
         assert not (tmp_path / str(workers) / "summary.json").exists()
 
 
+def test_ctrl_c_within_the_only_workers_task_ends_at_once():
+    def make(client):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Threads(Host(make), 1).submit(0, [("build",)])
+
+
 def test_swift_without_a_graph_is_refused():
     with pytest.raises(OptionError, match="needs a fixed graph"):
         run(method=Swift())

@@ -33,7 +33,7 @@ class LearningFigures:
 
 
 def measure() -> LearningFigures:
-    """Measure LeNet at 12 batches of 32, ResNet-18 at 25. Takes three minutes."""
+    """Measure LeNet at 12 batches of 32, ResNet-18 at 25. Takes five minutes."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

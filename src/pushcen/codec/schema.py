@@ -130,9 +130,10 @@ class Schema:
         for entry, found in zip(self.entries, self._finders, strict=True):
             try:
                 tensor = found(model)
+                form = tensor.shape, tensor.dtype
             except AttributeError:
                 raise ModelError(f"the model has no {entry.name}, which the schema has as {_form(entry)}") from None
-            if tensor.shape != entry.shape or tensor.dtype != entry.dtype:
+            if form != (entry.shape, entry.dtype):
                 raise ModelError(f"{entry.name} is {_form(tensor)} here, and {_form(entry)} in the schema")
             tensors.append(tensor)
         return tensors

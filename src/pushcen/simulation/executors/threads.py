@@ -69,6 +69,8 @@ class Threads:
             ready = not task.missing
         if not self._threads:
             self._run(task)
+            if isinstance(task.error, KeyboardInterrupt):
+                raise task.error
         elif ready:
             self._ready.put(task)
         return task
