@@ -41,6 +41,15 @@ def test_groups_of_one_method_are_told_apart_by_what_differs(tmp_path):
     assert [g.label for g in group(runs)] == ["pushcen, clusters=8", "pushcen, clusters=16"]
 
 
+def test_labels_say_no_more_than_it_takes(tmp_path):
+    options = [{"limit": 4, "strength": 0.1}, {"limit": 8, "strength": 0.2}]
+    runs = [Run.open(make_run(tmp_path / str(i), options=some)) for i, some in enumerate(options)]
+    assert [g.label for g in group(runs)] == ["pushcen, strength=0.1", "pushcen, strength=0.2"]
+    runs.append(Run.open(make_run(tmp_path / "both", options={"limit": 8, "strength": 0.1})))
+    labels = ["limit=4, strength=0.1", "limit=8, strength=0.2", "limit=8, strength=0.1"]
+    assert [g.label for g in group(runs)] == [f"pushcen, {label}" for label in labels]
+
+
 def test_runs_of_different_length_meet_at_the_times_that_both_have(tmp_path):
     runs = [Run.open(make_run(tmp_path / str(t), horizon=t)) for t in (4, 10)]
     assert Group("x", tuple(runs)).band("accuracy").times == [0.0, 1.0, 2.0, 3.0, 4.0]

@@ -82,11 +82,19 @@ def group(runs: Sequence[Run]) -> list[Group]:
 
 
 def _labels(settings: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[str]:
-    """Return the method's name, and, where several have it, the settings that these do not share."""
+    """Return the method's name, and, where several have it, settings enough to tell them apart."""
     labels = []
     for own, run in zip(settings, runs, strict=True):
         rivals = [other for other, it in zip(settings, runs, strict=True) if it.method == run.method]
-        keys = sorted({key for other in rivals for key in other.keys() | own.keys() if other.get(key) != own.get(key)})
+        keys = sorted(key for key in {key for rival in rivals for key in rival} if _differ(rivals, [key]) > 1)
+        for key in list(keys):
+            fewer = [other for other in keys if other != key]
+            keys = fewer if _differ(rivals, fewer) == len(rivals) else keys
         parts = [f"{key.removeprefix('method.')}={own[key]}" for key in keys if key in own]
         labels.append(", ".join([run.method, *parts]) if parts else run.method)
     return labels
+
+
+def _differ(settings: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> int:
+    """Count those that these keys tell apart."""
+    return len({repr([own.get(key) for key in keys]) for own in settings})
