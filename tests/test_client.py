@@ -17,7 +17,7 @@ from tests.learning.test_save import same
 
 METHODS = {
     "pushcen": {"clusters": 8, "limit": 2},
-    "push-sum": {"limit": 2},
+    "push-sum": {"limit": 2, "full_after": 0},
     "async-dfedavg": {"limit": 2, "mass": "keep"},
     "swift": {},
     "swift-random": {},
@@ -223,3 +223,13 @@ def test_push_sum_on_two_clients_is_the_textbook():
     b.learner._merge(work)
     for name, tensor in b.learner.model.state_dict().items():
         torch.testing.assert_close(tensor, (own[name] + sent[name] / 2) / 1.5, rtol=0, atol=1e-6)
+
+
+def test_a_client_tells_how_long_it_trained():
+    """With full_after = 10, two steps give two tenths of an even split away."""
+    a, b = client("a", "pushcen"), client("b", "pushcen")
+    assert a.learner.steps == 2
+    outcome = a.step(a.begin())
+    [envelope] = a.finish([b.peer.contact], outcome.payloads)
+    assert envelope.total == UNIT // 2 * 2 // 10
+    assert a.peer.held == UNIT - envelope.total

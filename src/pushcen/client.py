@@ -11,6 +11,10 @@ from pushcen.protocol import Contact, Envelope, Peer, Rules
 class Learning(Protocol):
     """What a client asks of its learner: a `Learner`, or what stands for one that works elsewhere, or later."""
 
+    @property
+    def steps(self) -> int:
+        """How many optimiser steps a compute event takes."""
+
     def fold(self, weight: int, part: int, payloads: Any, /) -> None:
         """Merge a message early."""
 
@@ -75,7 +79,7 @@ class Client(Generic[L]):
 
     def finish(self, receivers: Sequence[Contact], payloads: Any, parts: Sequence[int] = ()) -> list[Envelope]:
         """End the event: credit what was merged, split the mass. Commit `save()`, then send the envelopes."""
-        return self.peer.finish(receivers, payloads, parts)
+        return self.peer.finish(receivers, payloads, parts, self.learner.steps)
 
     def abort(self) -> None:
         """Undo `begin`, while the learner has not stepped."""

@@ -79,7 +79,7 @@ class Plain:
         *,
         seed,
         clusters=0,
-        strength=0.1,
+        strength=0.01,
         scale="sum",
         masked=True,
         profile="default",

@@ -200,7 +200,7 @@ GENTLE = Training(batch=32, optimiser="sgd", lr=0.02)
 
 
 def test_lemma_3_disagreement_contracts_at_a_rate_below_one():
-    plain = PushCen(clusters=32, receivers=2, limit=0, feedback=False)  # fed back, rounding alone could explain it
+    plain = PushCen(clusters=32, receivers=2, limit=0, full_after=0, feedback=False)  # else rounding could explain it
     world = World(6, plain, GENTLE, alike=False)
     rho, errors = least_rho(world, 90, window=12)
     assert 0.5 < rho < 0.95

@@ -131,12 +131,21 @@ def test_an_option_that_cannot_be_is_refused_when_the_method_is_made(name, optio
 
 def test_pushcens_options_reach_its_rules_and_its_update():
     method = PushCen(
-        clusters=16, strength=0.5, scale="mean", mask=False, receivers=3, limit=4, mass="drop", join_mass=True
+        clusters=16,
+        strength=0.5,
+        scale="mean",
+        mask=False,
+        receivers=3,
+        limit=4,
+        mass="drop",
+        join_mass=True,
+        full_after=3,
     )
     rules, update = method.rules(Place("a")), method.update()
     assert (rules.inbox.limit, rules.inbox.mass, rules.outbox.receivers, rules.join_mass) == (4, "drop", 3, UNIT)
     assert isinstance(update, CentroidUpdate)
     assert (update._clusters, update._strength, update._scale, update._masked) == (16, 0.5, "mean", False)
+    assert rules.full_after == 3
     assert PushCen().rules(Place("a")).join_mass == 0
 
 

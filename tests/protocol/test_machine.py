@@ -40,7 +40,8 @@ class Anything(RuleBasedStateMachine):
             mass=data.draw(st.sampled_from(self.mass)),
             newest_only=data.draw(st.booleans()),
         )
-        self.world = World(founders=4, rules=pushcen(buffer), peer=self.peer)
+        full_after = data.draw(st.sampled_from([0, 1, 7]))
+        self.world = World(founders=4, rules=pushcen(buffer, full_after=full_after), peer=self.peer)
         self.untold = []
 
     def names(self, *status):
@@ -67,7 +68,7 @@ class Anything(RuleBasedStateMachine):
         if name := self.pick(data, self.running(True)):
             others = [n for n in self.names() if n != name]
             receivers = data.draw(st.permutations(others))[: data.draw(st.integers(0, 3))]
-            self.world.finish(name, receivers, lost)
+            self.world.finish(name, receivers, lost, steps=data.draw(st.sampled_from([None, 0, 3, 7, 100])))
 
     @rule(data=st.data(), fates=st.lists(st.sampled_from(["arrives", "in doubt", "stays", "fails"]), max_size=6))
     def whole_event(self, data, fates):

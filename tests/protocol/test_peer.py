@@ -189,6 +189,33 @@ def test_a_bad_policy_is_refused(options, says):
         Buffer(**options)
 
 
+@pytest.mark.parametrize(
+    ("full_after", "steps", "given"),
+    [(0, 1, 0.75), (10, None, 0.75), (10, 10, 0.75), (10, 99, 0.75), (10, 2, 0.15), (10, 1, 0.075), (10, 0, 0.0)],
+)
+def test_who_trains_little_gives_little_mass_away(full_after, steps, given):
+    peer = Peer.found("a", pushcen(full_after=full_after))
+    peer.begin()
+    envelopes = peer.finish([Peer.found(name).contact for name in "bcd"], "model", steps=steps)
+    assert len({envelope.total for envelope in envelopes}) == 1
+    assert peer.held + sum(envelope.total for envelope in envelopes) == UNIT
+    assert peer.held == pytest.approx((1 - given) * UNIT)
+
+
+def test_the_last_quanta_are_still_shared():
+    peer = Peer(peer_id("poor", 1), 3, pushcen(full_after=10))
+    peer.begin()
+    envelopes = peer.finish([Peer.found(name).contact for name in "bcd"], "model", steps=1)
+    assert [envelope.total for envelope in envelopes] == [1, 1]
+    assert peer.held == 1
+
+
+@pytest.mark.parametrize("full_after", [-1, 2.5, True])
+def test_a_bad_full_after_is_refused(full_after):
+    with pytest.raises(OptionError, match=f"full_after = {full_after}: must be a whole number"):
+        Rules(full_after=full_after)
+
+
 def test_a_bad_join_mass_is_refused():
     with pytest.raises(OptionError, match="join_mass = 5"):
         Rules(join_mass=5)

@@ -6,6 +6,7 @@ and rolls back with a crash, so that what a peer says it holds can be held again
 
 import copy
 from collections import defaultdict
+from fractions import Fraction
 
 from pushcen.protocol import UNIT, Peer, Rules, audit, epoch_of, name_of, peer_id
 
@@ -128,14 +129,15 @@ class World:
         self.peers[name].abort()
         self.page(self.peers[name]).taken = None
 
-    def finish(self, name, receivers, lost=False):
+    def finish(self, name, receivers, lost=False, steps=None):
         """End the event and send; `lost`: the sender dies between commit and send."""
         peer = self.peers[name]
         page = self.page(peer)
         contacts = [self.peers[r].contact for r in receivers]
         arrived = sum(self.waits(peer, page.taken).values())
         destroyed = -sum(peer.destroyed.values())
-        envelopes = peer.finish(contacts, f"{name}'s model {peer.events}")
+        trained = {} if steps is None else {"steps": steps}
+        envelopes = peer.finish(contacts, f"{name}'s model {peer.events}", **trained)
         destroyed += sum(peer.destroyed.values())
         page.held += arrived - destroyed
         page.credited.update(page.taken)
@@ -143,6 +145,8 @@ class World:
         open_ones = [c.peer for c in contacts if c.peer not in page.closed]
         served = open_ones[: max(0, page.held - 1)]
         share = page.held // (len(served) + 1)
+        if served and steps is not None and self.rules.full_after:
+            share = max(1, int(share * Fraction(min(steps, self.rules.full_after), self.rules.full_after)))
         page.held -= share * len(served)
         for receiver in served:
             page.sent[receiver][peer.sequence] = share

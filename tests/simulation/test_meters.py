@@ -168,7 +168,12 @@ def test_mailbox_counts_are_those_of_a_plain_list(engine_of):
 
 def test_masses_of_events_are_those_worked_out_by_hand(engine_of):
     """Two clients, one after the other: 1 of 2 units is split; then 3/2 of 2 units are."""
-    options = {"clients": 2, "compute": Compute("constant"), "method": PushSum(receivers=1), "horizon": 1.0}
+    options = {
+        "clients": 2,
+        "compute": Compute("constant"),
+        "method": PushSum(receivers=1, full_after=0),
+        "horizon": 1.0,
+    }
     engine, _ = engine_of(meters=("events",), **options)
     finish(engine)
     found = engine.looker.meters[0].summary()
@@ -187,7 +192,9 @@ def test_drift_and_distortion_are_those_of_the_weights(engine_of):
     assert engine.steps == 1
     found = engine.looker.meters[0].summary()
     assert found["drift"] == pytest.approx(float((row_of(learners[0]) - before).norm()), rel=1e-5)
-    engine, learners = engine_of(clients=2, meters=("events",), horizon=0.35, method=PushCen(clusters=4, receivers=1))
+    engine, learners = engine_of(
+        clients=2, meters=("events",), horizon=0.35, method=PushCen(clusters=4, receivers=1, full_after=0)
+    )
     kept = []
     carry = engine.carrier.send
     engine.carrier.send = lambda node, envelopes: (kept.append(envelopes[0].payload), carry(node, envelopes))

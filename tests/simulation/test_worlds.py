@@ -193,7 +193,11 @@ def test_collecting_at_the_start_uses_what_was_there_then(world_of):
     found = {}
     for collect in ("end", "start"):
         engine = world_of(
-            clients=2, collect=collect, compute=Compute("constant"), horizon=1.0, method=PushSum(receivers=1)
+            clients=2,
+            collect=collect,
+            compute=Compute("constant"),
+            horizon=1.0,
+            method=PushSum(receivers=1, full_after=0),
         )
         while not engine.over:
             engine.act()

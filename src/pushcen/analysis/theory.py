@@ -10,7 +10,7 @@ _TERMS = (  # the paper's symbol, what it is, where the summary has it, which me
     ("y_max", "the largest", "meters.events.y_max", "events"),
     ("gamma_t", "the active client's share of the mass, mean", "meters.events.gamma", "events"),
     ("gamma_min", "the same, smallest", "meters.events.gamma_min", "events"),
-    ("c-bar", "d / (d + 1) times gamma_t, mean", "meters.events.c_bar", "events"),
+    ("c-bar", "the share of all mass that an event pushes, mean", "meters.events.c_bar", "events"),
     ("tau", "staleness in compute events, mean", "meters.events.tau", "events"),
     ("tau_max", "the same, largest", "meters.events.tau_max", "events"),
     ("Delta", "how far local training moves the weights, mean", "meters.events.drift", "events"),

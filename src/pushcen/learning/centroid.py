@@ -31,7 +31,7 @@ class CentroidUpdate(Update):
     def __init__(
         self,
         clusters: int = 32,
-        strength: float = 0.1,
+        strength: float = 0.01,
         scale: str = "sum",
         masked: bool = True,
         profile: Profile = "default",

@@ -19,6 +19,7 @@ class PushSum(Method):
     mass: str = "keep"
     newest_only: bool = True
     join_mass: bool = False
+    full_after: int = 10
 
     def __post_init__(self) -> None:
         self.rules(Place("check"))
@@ -26,4 +27,4 @@ class PushSum(Method):
     def rules(self, place: Place) -> Rules:
         """Push-sum."""
         buffer = Buffer(self.limit, self.mass, self.newest_only)
-        return protocol.pushcen(buffer, self.receivers, UNIT if self.join_mass else 0)
+        return protocol.pushcen(buffer, self.receivers, UNIT if self.join_mass else 0, self.full_after)

@@ -15,14 +15,15 @@ class PushCen(Method):
     """Centroids and short indices on the wire, weighed by mass.
 
     Variants: `strength = 0` has no regulariser, `mask = false` no mask, `newest_only = false` no buffer of the newest.
-    The paper to the letter: `profile = "paper"`, `mass = "drop"`, `join_mass = true`, `feedback = false`.
+    The paper to the letter: `profile = "paper"`, `mass = "drop"`, `join_mass = true`,
+    `full_after = 0`, `strength = 0.1`, `feedback = false`.
     """
 
     name: ClassVar[str] = "pushcen"
 
     clusters: int = 32
     """Centroids a layer (K)."""
-    strength: float = 0.1
+    strength: float = 0.01
     """Of the centroid regulariser (lambda); 0 turns it off."""
     scale: str = "sum"
     """sum: lambda weighs a layer's sum of squares; mean: their mean."""
@@ -42,6 +43,8 @@ class PushCen(Method):
     """Whether a sender's newer model replaces its older one."""
     join_mass: bool = False
     """Whether who joins late brings a unit of mass, with an untrained model."""
+    full_after: int = 10
+    """Steps of training after which a push splits mass evenly; after fewer, more is kept. 0: always evenly."""
 
     def __post_init__(self) -> None:
         self.update()
@@ -50,7 +53,7 @@ class PushCen(Method):
     def rules(self, place: Place) -> Rules:
         """Push-sum."""
         buffer = Buffer(self.limit, self.mass, self.newest_only)
-        return protocol.pushcen(buffer, self.receivers, UNIT if self.join_mass else 0)
+        return protocol.pushcen(buffer, self.receivers, UNIT if self.join_mass else 0, self.full_after)
 
     def update(self) -> Update:
         """Train with anchor and mask."""

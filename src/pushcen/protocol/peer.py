@@ -166,11 +166,14 @@ class Peer(Sender):
         self._taken = None
         return self._mailbox.put_back()
 
-    def finish(self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int] = ()) -> list[Envelope]:
+    def finish(
+        self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int] = (), steps: int | None = None
+    ) -> list[Envelope]:
         """End the event: credit what `begin` took, split the mass, and make the envelopes.
 
         `receivers` have answered a hello since the event began; `parts` says which part each one gets, if not the
-        whole model. Unsettled links are served beside them, with no new mass. Commit `save()`, then send.
+        whole model; `steps`, how many the event trained, if that may be fewer than `rules.full_after`. Unsettled links
+        are served beside them, with no new mass. Commit `save()`, then send.
         """
         taken = self._running()
         self._check("open")
@@ -186,7 +189,11 @@ class Peer(Sender):
         if self.closed:
             receivers = [contact for contact in receivers if contact[0] not in self.closed]
         served = receivers[: max(self.held - 1, 0)]
-        return self._push(served, self.held // (len(served) + 1), payload, max(1, len(receivers)))
+        share = self.held // (len(served) + 1)
+        full = self.rules.full_after
+        if steps is not None and steps < full:
+            share = max(share * steps // full, 1)
+        return self._push(served, share, payload, max(1, len(receivers)))
 
     def leave(self) -> Farewell:
         """Take nothing in any more; return the farewell, which closes links to this peer. Commit, then publish it."""

@@ -131,23 +131,35 @@ class Nobody:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One method's three rules, and what who joins later brings along (0; or `UNIT`, the paper's line 1)."""
+    """One method's three rules, and two about mass.
+
+    `join_mass` is what who joins later brings along (0; or `UNIT`, the paper's line 1). Who has trained for
+    `full_after` steps splits its mass evenly over its receivers and itself (line 8); who trained for fewer keeps more.
+    """
 
     inbox: Inbox = field(default_factory=Buffer)
     weights: Weights = field(default_factory=ByMass)
     outbox: Outbox = field(default_factory=Whole)
     join_mass: int = 0
+    full_after: int = 0
 
     def __post_init__(self) -> None:
+        if type(self.full_after) is not int or self.full_after < 0:
+            raise OptionError(f"full_after = {self.full_after!r}: must be a whole number, 0 (at once) or more")
         if self.join_mass not in (0, UNIT):
             raise OptionError(f"join_mass = {self.join_mass!r}: must be 0 or one UNIT ({UNIT})")
         if self.weights.moves_mass and not (isinstance(self.inbox, Buffer) and isinstance(self.outbox, Whole)):
             raise OptionError(f"weights = {self.weights}: mass needs a Buffer as inbox and Whole models as outbox")
 
 
-def pushcen(inbox: Buffer = Buffer(), receivers: int = 10, join_mass: int = 0) -> Rules:  # noqa: B008
+def pushcen(
+    inbox: Buffer = Buffer(),  # noqa: B008
+    receivers: int = 10,
+    join_mass: int = 0,
+    full_after: int = 0,
+) -> Rules:
     """PushCen-ADFL, and push-sum without compression."""
-    return Rules(inbox, ByMass(), Whole(receivers), join_mass)
+    return Rules(inbox, ByMass(), Whole(receivers), join_mass, full_after)
 
 
 def async_dfedavg(inbox: Buffer = Buffer(), receivers: int = 10) -> Rules:  # noqa: B008

@@ -134,7 +134,7 @@ class Engine:
         world = self.world
         rules = world.method.rules(Place(str(index), self.edges, self.first))
         peer = (Peer.found if index in self.founders else Peer.join)(str(index), rules)
-        proxy = Proxy(index, self.runs)
+        proxy = Proxy(index, self.runs, facts.steps)
         proxy.measures = "events" in world.meters.names
         client = Client(peer, proxy, stream(world.seed, "compute", index))
         pace = world.compute.pace(index, facts.steps, world.seed)

@@ -13,10 +13,11 @@ class Proxy:
     `take` and `put_back` cost next to nothing, so they wait for the task that follows.
     """
 
-    __slots__ = ("_inputs", "_operations", "_runs", "client", "encodes", "measures", "watch")
+    __slots__ = ("_inputs", "_operations", "_runs", "client", "encodes", "measures", "steps", "watch")
 
-    def __init__(self, client: int, runs: Runs) -> None:
+    def __init__(self, client: int, runs: Runs, steps: int) -> None:
         self.client = client
+        self.steps = steps
         self.encodes = True  # whether the next step's weights are sent to anybody
         self.measures = False  # whether steps measure drift and distortion
         self.watch: Callable[[int, int, Ticket], None] | None = None  # sees what is folded

@@ -36,12 +36,9 @@ class Events(Meter):
         found: dict[str, float] = {"tau": max((ticket.born - used.born for _, _, used in work.models), default=0)}
         if not self.engine.moves_mass:
             return found
-        shares = added(_node, envelopes)
-        held, pushed = _node.peer.held, sum(shares)
-        receivers = sum(share > 0 for share in shares)
+        held, pushed = _node.peer.held, sum(added(_node, envelopes))
         found["gamma"] = (held + pushed) / self.engine.founded
-        found["c_bar"] = receivers / (receivers + 1) * found["gamma"]
-        found["pushed"] = pushed / self.engine.founded
+        found["c_bar"] = pushed / self.engine.founded
         if held:
             self.y_min, self.y_max = min(self.y_min or held, held), max(self.y_max, held + pushed)
             self.gamma_min = min(self.gamma_min, found["gamma"])
@@ -49,14 +46,13 @@ class Events(Meter):
 
     def collected(self, outcome: Outcome, context: dict[str, float]) -> None:
         """Add what the learner measured."""
-        pushed = context.pop("pushed", None)
         context["density"] = outcome.density
         if outcome.drift is not None:
             context["drift"] = outcome.drift
         if outcome.distortion is not None:
             context["distortion"] = outcome.distortion
-            if pushed is not None:
-                context["compression_shift"] = pushed * outcome.distortion
+            if "c_bar" in context:
+                context["compression_shift"] = context["c_bar"] * outcome.distortion
         for name, value in context.items():
             for table in (self.since, self.ever):
                 entry = table.setdefault(name, dict(START))
