@@ -6,11 +6,14 @@ set -e
 reproduce() { "${PUSHCEN:-.venv/bin/pushcen}" reproduce "$@" --collect results; }
 
 reproduce table1 --dataset cifar10 --scale small
-reproduce table1 --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 \
-    --rows pushcen,pushcen-paper,async-dfedavg,divshare,independent
+central="table1 --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5"
+reproduce $central --rows pushcen,pushcen-paper,async-dfedavg,divshare,independent
+reproduce $central --rows pushcen --set method.full_after=0
+reproduce $central --rows pushcen --set method.full_after=0 --set method.strength=0.1
 reproduce changes --dataset cifar10 --scale small
 reproduce table4 --dataset cifar10 --scale small
 reproduce table6 --dataset cifar10 --scale small
 reproduce table7 --dataset cifar10 --scale small
 reproduce table1 --dataset cifar10 --scale small --seeds 3
+reproduce table1 --dataset cifar10 --scale small --seeds 3 --rows pushcen --set method.full_after=0
 reproduce table1 --dataset cifar100 --scale small --alpha 0.4 --rows pushcen,async-dfedavg,divshare
