@@ -50,6 +50,15 @@ def test_labels_say_no_more_than_it_takes(tmp_path):
     assert [g.label for g in group(runs)] == [f"pushcen, {label}" for label in labels]
 
 
+def test_a_long_legend_takes_no_room_from_the_curves(tmp_path):
+    runs = [Run.open(make_run(tmp_path / str(k), options={"clusters": k, "limit": k})) for k in range(8, 24)]
+    few, many = (FIGURES["accuracy"][1](group(some)) for some in (runs[:6], runs))
+    assert many.get_figheight() > few.get_figheight()
+    for figure in (few, many):
+        figure.canvas.draw()
+    assert many.axes[0].get_window_extent().height > 0.9 * few.axes[0].get_window_extent().height
+
+
 def test_runs_of_different_length_meet_at_the_times_that_both_have(tmp_path):
     runs = [Run.open(make_run(tmp_path / str(t), horizon=t)) for t in (4, 10)]
     assert Group("x", tuple(runs)).band("accuracy").times == [0.0, 1.0, 2.0, 3.0, 4.0]

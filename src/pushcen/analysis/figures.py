@@ -191,5 +191,7 @@ def _legend(figure: Any, axes: Any) -> None:
     if len(labels) > 2:
         columns = 3 if max(map(len, labels)) < 26 else 2 if max(map(len, labels)) < 42 else 1
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, handlelength=3.6)
+        rows = -(-len(labels) // columns)  # more than three take no room from the axes
+        figure.set_figheight(figure.get_figheight() + 0.2 * max(0, rows - 3))
     elif labels:
         axes.legend(fontsize=9, handlelength=3.6)
