@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from pushcen.analysis.terminal import Fitted
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {"\\": r"\textbackslash{}", "±": r"$\pm$"}
@@ -50,33 +50,11 @@ class Table:
         """Return the table as text: markdown, latex, csv or html."""
         return {"markdown": self._markdown, "latex": self._latex, "csv": self._csv, "html": self._html}[form]()
 
-    def rich(self) -> "RichTable":
+    def rich(self) -> "Fitted":
         """Return the table for a terminal."""
-        from rich import box
-        from rich.markup import escape
-        from rich.table import Table as RichTable
+        from pushcen.analysis.terminal import Fitted
 
-        table = RichTable(
-            title=escape(self.title) or None,
-            box=box.SIMPLE_HEAD,
-            title_justify="left",
-            caption_justify="left",
-            padding=0,
-            show_header=any(column.title for column in self.columns),
-            show_edge=False,
-            pad_edge=False,
-        )
-        for column in self.columns:
-            title = escape(column.title if column.left else column.title.replace(" ", "\n"))  # 80 columns do
-            table.add_column(title, justify="left" if column.left else "right", no_wrap=not column.left)
-        for at, column in enumerate(self.columns):
-            if column.left:
-                table.columns[at].min_width = min(24, max((len(cells[at]) for cells in self.cells()), default=0))
-        for cells in self.cells():
-            table.add_row(*map(escape, cells))
-        if self.notes:
-            table.caption = escape("\n".join(self.notes))
-        return table
+        return Fitted(self)
 
     def _markdown(self) -> str:
         lines = [[c.title for c in self.columns], *self.cells()]
