@@ -168,7 +168,8 @@ async def network_share(events: int, count: int = 4) -> dict[str, float]:
         async with peers(Path(folder), count, task(lambda: LeNet(10), _SAMPLES), **settings) as drivers:
             spent = {"training": 0.0, "ledger": 0.0}
             for driver in drivers:
-                driver._train = timed(driver._train, spent, "training")  # type: ignore[method-assign]
+                trainer = driver.trainer
+                trainer._train = timed(trainer._train, spent, "training")  # type: ignore[method-assign]
                 store = driver.node.store
                 store.commit = timed(store.commit, spent, "ledger")  # type: ignore[method-assign]
             begin = time.process_time()

@@ -1,6 +1,6 @@
 """What a running peer is: its Client, its ledger, whom it knows. Everything here happens in one event loop.
 
-`Node` knows what to say and what to make of what it hears; `service` and `neighbours` carry it, `driver` trains.
+`Node` knows what to say and what to make of what it hears; `service` and `neighbours` carry it, `trainer` trains.
 """
 
 import asyncio

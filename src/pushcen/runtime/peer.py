@@ -17,7 +17,7 @@ from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
 from pushcen.protocol import Buffer, Peer, Rules, epoch_of
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.driver import Driver, write_tensors
+from pushcen.runtime.driver import Driver
 from pushcen.runtime.fingerprint import describe, difference
 from pushcen.runtime.identity import Identity
 from pushcen.runtime.members import check_address
@@ -26,6 +26,7 @@ from pushcen.runtime.node import Node
 from pushcen.runtime.service import Service
 from pushcen.runtime.settings import Runtime
 from pushcen.runtime.store import Store
+from pushcen.runtime.trainer import write_tensors
 
 _EVERYWHERE = ("0.0.0.0", "[::]")
 

@@ -1,0 +1,76 @@
+"""Getting to know each other: hellos to those whose time has come, and gossip."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from pushcen.runtime.neighbours import Neighbours
+from pushcen.runtime.node import Node
+from pushcen.runtime.wire import Signed
+
+_TICK = 0.2
+
+
+class Meeting:
+    """Keeps one node in touch with the others."""
+
+    def __init__(self, node: Node, neighbours: Neighbours, join: Sequence[str], revoked: Path | None) -> None:
+        self.node, self.neighbours = node, neighbours
+        self._join = list(join)
+        self._revoked = revoked
+        self._revoked_time = 0.0
+
+    async def meet(self) -> None:
+        """Say hello to those whose time has come; alone, start from all known addresses again, and else now and then
+        from one of them, so that a network that was cut in two grows together again.
+        """
+        node = self.node
+        wait, next_join = node.settings.retry_first, 0.0
+        while True:
+            for name in node.members.due(node.now):
+                self.neighbours.ask(name)
+            if node.now >= next_join:
+                alone = not node.members.online()
+                addresses = {*self._join, *node.members.lost.values()} - {
+                    node.address,
+                    *node.members.addresses().values(),
+                }
+                wait = min(2 * wait, node.settings.retry_last) if alone else node.settings.retry_last
+                next_join = node.now + wait
+                tried = sorted(addresses) if alone else node.rng.sample(sorted(addresses), min(1, len(addresses)))
+                await asyncio.gather(*map(self._greet, tried))
+            await self.neighbours.tidy()
+            await asyncio.sleep(_TICK)
+
+    async def _greet(self, address: str) -> None:
+        node = self.node
+        hello = await self.neighbours.greet(address)
+        if hello is not None:
+            name = hello.peer.rpartition("/")[0]
+            if name != node.identity.name and node.members.meet(name, address, node.now, node.owed):
+                await self.neighbours.ask(name)
+
+    async def gossip(self) -> None:
+        """Exchange news with a random neighbour now and then; spread lasting records at once."""
+        node = self.node
+        last = node.now - node.settings.gossip_every
+        while True:
+            self._read_revoked()
+            online = [member.name for member in node.members.online()]
+            if node.unheard:
+                node.unheard.clear()
+                await node.commit()
+                await asyncio.gather(*(self.neighbours.gossip(name) for name in online))
+            elif online and node.now - last > node.settings.gossip_every:
+                last = node.now
+                await self.neighbours.gossip(node.rng.choice(online))
+            await asyncio.sleep(_TICK)
+
+    def _read_revoked(self) -> None:
+        """Take over a list of revoked certificates that an operator put into the folder of certificates."""
+        try:
+            if self._revoked is not None and (changed := self._revoked.stat().st_mtime) != self._revoked_time:
+                self._revoked_time = changed
+                self.node.keep(Signed.FromString(self._revoked.read_bytes()))
+        except Exception as error:  # an operator may be half-way through copying it
+            self.node.log.seldom("revoked", "cannot read the list of revoked certificates", text=repr(error))
