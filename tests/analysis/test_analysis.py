@@ -50,6 +50,12 @@ def test_labels_say_no_more_than_it_takes(tmp_path):
     assert [g.label for g in group(runs)] == [f"pushcen, {label}" for label in labels]
 
 
+def test_a_profile_says_more_than_what_comes_with_it(tmp_path):
+    options = [{"profile": "paper", "strength": 0.1}, {"profile": "default", "strength": 0.2}]
+    runs = [Run.open(make_run(tmp_path / str(i), options=some)) for i, some in enumerate(options)]
+    assert [g.label for g in group(runs)] == ["pushcen, profile=paper", "pushcen, profile=default"]
+
+
 def test_a_long_legend_takes_no_room_from_the_curves(tmp_path):
     runs = [Run.open(make_run(tmp_path / str(k), options={"clusters": k, "limit": k})) for k in range(8, 24)]
     few, many = (FIGURES["accuracy"][1](group(some)) for some in (runs[:6], runs))

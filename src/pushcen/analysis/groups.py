@@ -82,15 +82,16 @@ def group(runs: Sequence[Run]) -> list[Group]:
 
 
 def _labels(settings: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[str]:
-    """Return the method's name, and, where several have it, settings enough to tell them apart."""
+    """Return a run's method, and, where several have it, settings enough to tell them apart: the profile, if it can."""
     labels = []
     for own, run in zip(settings, runs, strict=True):
         rivals = [other for other, it in zip(settings, runs, strict=True) if it.method == run.method]
         keys = sorted(key for key in {key for rival in rivals for key in rival} if _differ(rivals, [key]) > 1)
+        keys.sort(key="method.profile".__eq__)  # the last to be left out
         for key in list(keys):
             fewer = [other for other in keys if other != key]
             keys = fewer if _differ(rivals, fewer) == len(rivals) else keys
-        parts = [f"{key.removeprefix('method.')}={own[key]}" for key in keys if key in own]
+        parts = [f"{key.removeprefix('method.')}={own[key]}" for key in sorted(keys) if key in own]
         labels.append(", ".join([run.method, *parts]) if parts else run.method)
     return labels
 
