@@ -41,8 +41,7 @@ figures: $(READY)  ## draw the pictures in docs/ again
 results: $(READY)  ## every run behind docs/results.md: hours on two cores; it goes on where it was stopped
 	scripts/run_results.sh
 	$(BIN)/python scripts/write_results.py
-	$(BIN)/pushcen report results/cifar10-paper/*-seed0 --out runs/report-cifar10 --formats svg
-	for name in accuracy accuracy_bytes delayed; do cp runs/report-cifar10/$$name.svg docs/pictures/cifar10_$$name.svg; done
+	scripts/draw_results.sh
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -226,10 +226,10 @@ def test_push_sum_on_two_clients_is_the_textbook():
 
 
 def test_a_client_tells_how_long_it_trained():
-    """With full_after = 10, two steps give two tenths of an even split away."""
+    """With full_after = 5, two steps give two fifths of an even split away."""
     a, b = client("a", "pushcen"), client("b", "pushcen")
     assert a.learner.steps == 2
     outcome = a.step(a.begin())
     [envelope] = a.finish([b.peer.contact], outcome.payloads)
-    assert envelope.total == UNIT // 2 * 2 // 10
+    assert envelope.total == UNIT // 2 * 2 // 5
     assert a.peer.held == UNIT - envelope.total

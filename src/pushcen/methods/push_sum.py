@@ -19,7 +19,7 @@ class PushSum(Method):
     mass: str = "keep"
     newest_only: bool = True
     join_mass: bool = False
-    full_after: int = 10
+    full_after: int = 5
 
     def __post_init__(self) -> None:
         self.rules(Place("check"))

@@ -43,7 +43,7 @@ class PushCen(Method):
     """Whether a sender's newer model replaces its older one."""
     join_mass: bool = False
     """Whether who joins late brings a unit of mass, with an untrained model."""
-    full_after: int = 10
+    full_after: int = 5
     """Steps of training after which a push splits mass evenly; after fewer, more is kept. 0: always evenly."""
 
     def __post_init__(self) -> None:
