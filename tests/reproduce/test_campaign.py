@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from pushcen.cli import app
@@ -65,6 +66,21 @@ def test_the_table_has_mean_and_spread_over_seeds_and_the_papers_number(folder):
     assert ours[3] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
     assert ours[6:9] == [72.77, 0.356, pytest.approx(mean - 72.77)]
     assert ours[11] == pytest.approx(72.77 - 60.99)
+
+
+def test_a_late_client_is_compared_with_itself(folder):
+    store = Store(folder / "cifar10-small")
+    points = gather(planned(), store)
+    [_, ours] = table(read("table5"), "cifar10", "small", points).rows
+    bests = {
+        (run.row.name, run.config.seed, client): 100 * max(store.find(run.config).client_series(client)[1])
+        for run in planned()
+        for client in store.find(run.config).joins()
+    }
+    pairs = [(best, bests["independent", *who]) for (name, *who), best in bests.items() if name == "pushcen"]
+    low, high = stats.ttest_rel(*zip(*pairs, strict=True)).confidence_interval(0.95)
+    assert len(pairs) == 4
+    assert (ours[9] - ours[10], ours[9] + ours[10]) == pytest.approx((low, high))
 
 
 def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
