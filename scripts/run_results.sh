@@ -8,6 +8,7 @@ reproduce() { "${PUSHCEN:-.venv/bin/pushcen}" reproduce "$@" --collect results; 
 reproduce table1 --dataset cifar10 --scale small
 central="table1 --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5"
 reproduce $central --rows pushcen,pushcen-paper,async-dfedavg,divshare,independent
+reproduce $central --rows pushcen,async-dfedavg,divshare,independent --seeds 2
 reproduce $central --rows pushcen --set method.full_after=0
 reproduce $central --rows pushcen --set method.full_after=0 --set method.strength=0.1
 reproduce changes --dataset cifar10 --scale small
