@@ -147,6 +147,8 @@ def test_delayed_clients_are_drawn_with_the_times_at_which_they_join(runs):
     [marks] = [line for line in figure.axes[0].lines if line.get_label() == "a client joins"]
     assert list(marks.get_xdata()) == sorted(runs[0].joins().values())
     assert sum(line.get_linewidth() < 1 for line in figure.axes[0].lines) == len(runs[0].joins())
+    [marks] = [line for line in FIGURES["delayed"][1](group(runs[:3])).axes[0].lines if "joins" in line.get_label()]
+    assert set(marks.get_xdata()) == {time for run in runs[:3] for time in run.joins().values()}
 
 
 def test_the_same_runs_make_the_same_files(runs, tmp_path):

@@ -59,7 +59,7 @@ def delayed(groups: Sequence[Group]) -> "Figure | None":
                 style,
                 f"{group.label}, mean" if len(groups) == 1 else group.label,
             )
-        joins = sorted(set(groups[0].runs[0].joins().values()))
+        joins = sorted({time for run in groups[0].runs for time in run.joins().values()})
         if joins:
             axes.plot(
                 joins, [0] * len(joins), "|", color="#333333", markersize=14, markeredgewidth=1.6, clip_on=False,

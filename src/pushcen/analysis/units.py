@@ -31,12 +31,12 @@ def flops(count: float | None) -> str:
 def number(count: float | None) -> str:
     """Show a plain number.
 
-    >>> number(12345), number(0.000123456), number(None)
-    ('12,345', '0.000123', '-')
+    >>> number(12345), number(7104.5), number(0.000123456), number(None)
+    ('12,345', '7,104', '0.000123', '-')
     """
     if count is None:
         return "-"
-    return f"{count:,.0f}" if count == int(count) else f"{count:.3g}"
+    return f"{count:,.0f}" if count == int(count) or abs(count) >= 1000 else f"{count:.3g}"
 
 
 def duration(seconds: float | None) -> str:
