@@ -185,7 +185,7 @@ def test_a_browser_shows_the_page(runs, tmp_path):
     done = subprocess.run(
         ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom",
          f"--user-data-dir={tmp_path}/profile", (tmp_path / "probe.html").as_uri()],
-        capture_output=True, text=True, timeout=120, check=True,
+        capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     cells = len(METHODS) * len(comparison(group(runs)).columns)
     assert f"<title>{','.join(['true'] * len(FIGURES))}{cells}</title>" in done.stdout

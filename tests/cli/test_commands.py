@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on_to_the_same_end(tmp_path, monkeypatch)
     while process.poll() is None and not (metrics.is_file() and metrics.stat().st_size):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=120)[1]
+    said = process.communicate(timeout=600)[1]
     assert process.returncode == 130, said
     assert "go on with: pushcen simulate --resume runs/cut" in said
     assert not Run.open("runs/cut").finished

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 
 import pytest
@@ -15,11 +14,12 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from pushcen.cli import app
+from pushcen.errors import LedgerError
 from pushcen.runtime.identity import Certified
 from pushcen.runtime.local import LocalNetwork, free_ports
 from pushcen.runtime.store import Store, read_state
 
-from .world import World, run, until
+from .world import LIMIT, World, run, until, wait_until
 
 TINY = "tests.runtime.tasks:tiny"
 
@@ -106,19 +106,16 @@ def test_a_peer_shows_its_health_and_its_figures_and_is_audited_while_it_runs(tm
     network = LocalNetwork(tmp_path, TINY, 2, None, {"runtime.start_with": 1, "runtime.pause": 0.02}, metrics=True)
     network.start()
     try:
-        end = time.monotonic() + 60
-        while min(map(network.events, network.names)) < 5:
-            assert time.monotonic() < end, network.last_words("p0")
-            time.sleep(0.1)
+        wait_until(lambda: min(map(network.events, network.names)) >= 5, lambda: network.last_words("p0"))
         address = f"http://127.0.0.1:{network.metrics['p0']}/metrics"
-        figures = urllib.request.urlopen(address, timeout=5).read().decode()
+        figures = urllib.request.urlopen(address, timeout=LIMIT).read().decode()
         for name in ("payload_bytes_total", "pushes_total", "mass", "mailbox_models", "training_seconds", "accuracy"):
             assert f"pushcen_{name}" in figures
         assert asyncio.run(health(network)) == health_pb2.HealthCheckResponse.SERVING
         audited = pushcen("audit", *(network.state(name) for name in network.names))
         assert audited.exit_code == 0, audited.output
     finally:
-        network.stop()
+        network.stop(timeout=LIMIT)
     assert all(process.returncode == 0 for process in network.processes.values())
     lines = [json.loads(line) for line in (tmp_path / "p0.log").read_text().splitlines()]
     assert [line["event"] for line in lines if line["event"] in ("listening", "stopped")] == ["listening", "stopped"]
@@ -129,7 +126,7 @@ async def health(network):
     async with identity.channel(network.addresses["p0"], "p0", []) as channel:
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
         request = health_pb2.HealthCheckRequest(service="pushcen.v1.Peer").SerializeToString()
-        return health_pb2.HealthCheckResponse.FromString(await check(request, timeout=10)).status
+        return health_pb2.HealthCheckResponse.FromString(await check(request, timeout=LIMIT)).status
 
 
 def test_two_peers_without_certificates_on_one_machine(tmp_path):
@@ -138,33 +135,30 @@ def test_two_peers_without_certificates_on_one_machine(tmp_path):
 
     def start(at):
         words = ["peer", TINY, "--insecure", names[at], "--founders", "ann,bob", "--state", str(tmp_path / names[at])]
+        words += ["--listen", f"127.0.0.1:{ports[at]}", "--join", f"127.0.0.1:{ports[1 - at]}"]
         words += [
-            "--listen",
-            f"127.0.0.1:{ports[at]}",
-            "--join",
-            f"127.0.0.1:{ports[1 - at]}",
             "--set",
             "runtime.pause=0.02",
-        ]
+            "--set",
+            "runtime.retry_last=1",
+        ]  # so they meet once both are up
         log = (tmp_path / f"{names[at]}.log").open("wb")
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         return subprocess.Popen([sys.executable, "-m", "pushcen", *words], stdout=log, stderr=log, env=environment)
 
+    def heard(name):
+        try:
+            return read_state(tmp_path / name)["peer"]["credited"]
+        except (LedgerError, KeyError):  # it has not begun
+            return False
+
     processes = [start(0), start(1)]
     try:
-        end = time.monotonic() + 60
-        while True:
-            assert time.monotonic() < end, (tmp_path / "ann.log").read_text()
-            time.sleep(0.2)
-            try:
-                if all(read_state(tmp_path / name)["peer"]["credited"] for name in names):
-                    break
-            except Exception:
-                continue
+        wait_until(lambda: all(map(heard, names)), lambda: (tmp_path / "ann.log").read_text())
     finally:
         for process in processes:
             process.send_signal(signal.SIGTERM)
-        codes = [process.wait(20) for process in processes]
+        codes = [process.wait(LIMIT) for process in processes]
     assert codes == [0, 0]
     assert "no encryption" in (tmp_path / "ann.log").read_text()
     assert pushcen("audit", *(tmp_path / name for name in names)).exit_code == 0

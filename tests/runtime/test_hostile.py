@@ -26,7 +26,7 @@ from pushcen.runtime.operator import deliver
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import Hello, News, Piece, Signed
 
-from .world import World, run
+from .world import LIMIT, World, run
 
 
 async def pieces(*parts):
@@ -90,15 +90,15 @@ def test_what_is_not_right_is_refused_and_changes_nothing(tmp_path):
             before = state_of(node)
             for reason, messages in cases.items():
                 for message in messages:
-                    answer = await line.push(pieces(message), 5)
+                    answer = await line.push(pieces(message), LIMIT)
                     assert answer.refusal == reason, (reason, message[:60], answer)
                     assert state_of(node) == before
             reasons = {reason: node.metrics.refusals.labels(reason)._value.get() for reason in cases}
             assert reasons == {reason: len(messages) for reason, messages in cases.items()}
-            assert (await line.push(pieces(piece(good, payload)), 5)).news  # and the right one is taken
+            assert (await line.push(pieces(piece(good, payload)), LIMIT)).news  # and the right one is taken
             before = state_of(node)
-            assert not (await line.push(pieces(piece(good, payload)), 5)).news  # but not again
-            lower = await line.push(pieces(piece(good._replace(sequence=6, total=5), payload)), 5)
+            assert not (await line.push(pieces(piece(good, payload)), LIMIT)).news  # but not again
+            lower = await line.push(pieces(piece(good._replace(sequence=6, total=5), payload)), LIMIT)
             assert lower.refusal == "malformed"
             assert state_of(node) == before
 
@@ -121,7 +121,7 @@ def test_a_payload_that_is_not_finite_never_gets_near_the_mailbox(tmp_path):
                 digest.update(bytes(data[HEADER:]))
                 data[48:HEADER] = digest.intdigest().to_bytes(8, "little")  # the checksum is right
                 envelope = Envelope("eve/1", "ann/1", 0, 5, 5, None)
-                answer = await line.push(pieces(piece(envelope, bytes(data))), 5)
+                answer = await line.push(pieces(piece(envelope, bytes(data))), LIMIT)
                 assert (answer.refusal, len(node.peer.peek())) == ("payload", 0)
 
     run(story())
@@ -151,19 +151,19 @@ def test_a_fuzz_of_all_calls_neither_crashes_nor_changes_anything(tmp_path):
                     if name == "Push":
                         if data in examples:
                             continue
-                        answer = await line.push(pieces(data), 5)
+                        answer = await line.push(pieces(data), LIMIT)
                         assert answer.refusal or answer.news
                         if answer.news:  # a flipped bit outside of what is checked: not of the envelope, so as good
                             assert len(node.peer.peek()) == 1
                     else:
-                        await channel.unary_unary(f"/{SERVICE}/{name}")(data, timeout=5)
+                        await channel.unary_unary(f"/{SERVICE}/{name}")(data, timeout=LIMIT)
                     count += 1
             assert count > 1500
             after = node.peer.save()
             assert after == before
             assert node.metrics.refusals.labels("internal")._value.get() == 0
 
-    run(story(), 120)
+    run(story())
 
 
 def world_hello(node, peer):
@@ -219,7 +219,7 @@ def test_who_does_not_belong_is_turned_away(tmp_path, who):
             before = state_of(node)
             async with channel:
                 with pytest.raises(grpc.aio.AioRpcError) as refused:
-                    await Line(channel, "", "eve").hello(world_hello(node, "eve/1"), 5)
+                    await Line(channel, "", "eve").hello(world_hello(node, "eve/1"), LIMIT)
             expected = grpc.StatusCode.UNAUTHENTICATED if who == "revoked" else grpc.StatusCode.UNAVAILABLE
             assert refused.value.code() is expected
             assert state_of(node) == before
@@ -245,7 +245,7 @@ def test_plain_text_and_old_tls_get_no_answer(tmp_path):
             context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
             host, port = address.split(":")
             with pytest.raises((ssl.SSLError, ConnectionError)):
-                await asyncio.wait_for(asyncio.open_connection(host, int(port), ssl=context), 5)
+                await asyncio.wait_for(asyncio.open_connection(host, int(port), ssl=context), LIMIT)
 
     run(story())
 
@@ -266,7 +266,7 @@ def test_a_port_scanner_neither_stops_a_peer_nor_fills_its_log(tmp_path, caplog,
             for turn in range(200):
                 probe = probes[turn % 6] if turn % 6 < 5 else rng.bytes(300)
                 await loop.run_in_executor(None, knock, host, int(port), probe)
-            assert (await line.hello(world_hello(node, "eve/1"), 5)).peer == "ann/1"
+            assert (await line.hello(world_hello(node, "eve/1"), LIMIT)).peer == "ann/1"
 
     run(story())
     assert len(caplog.records) < 20
@@ -286,9 +286,9 @@ def test_a_caller_that_says_nothing_more_is_cut_off(tmp_path):
 
             async def half():
                 yield piece(Envelope("eve/1", "ann/1", 0, 5, 5, None), payload[:10], len(payload))
-                await asyncio.sleep(30)
+                await asyncio.sleep(LIMIT)
 
-            answer = await line.push(half(), 10)
+            answer = await line.push(half(), LIMIT)
             assert answer.refusal == "timeout"
             assert len(node.peer.peek()) == 0
 
@@ -300,11 +300,11 @@ def test_one_caller_cannot_take_all_the_room(tmp_path):
         limits = {"pushes_per_second": 1.0, "calls_per_second": 2.0}
         async with victim(tmp_path, settings=limits) as (_, node, line, payload):
             answers = [
-                await line.push(pieces(piece(Envelope("eve/1", "ann/1", 0, 1 + i, 5 + i, None), payload)), 5)
+                await line.push(pieces(piece(Envelope("eve/1", "ann/1", 0, 1 + i, 5 + i, None), payload)), LIMIT)
                 for i in range(10)
             ]
             assert [answer.refusal for answer in answers].count("rate") >= 5
-            hellos = [await line.hello(world_hello(node, "eve/1"), 5) for _ in range(20)]
+            hellos = [await line.hello(world_hello(node, "eve/1"), LIMIT) for _ in range(20)]
             assert [hello.refusal for hello in hellos].count("rate") >= 10
 
     run(story())
@@ -322,7 +322,7 @@ def test_nobody_speaks_for_another(tmp_path):
                 Signed(body=eve.sign({"kind": "forget"}).body, signature=b"", certificate=b"junk"),
             ]
             before = state_of(node)
-            await line.gossip(News(records=forged, members=forged), 5)
+            await line.gossip(News(records=forged, members=forged), LIMIT)
             assert state_of(node) == before
             assert node.stale == ""
             assert node.metrics.refusals.labels("record")._value.get() >= len(forged)

@@ -16,7 +16,7 @@ from pushcen.runtime.neighbours import Line
 from pushcen.runtime.wire.pieces import write_piece
 
 from .tasks import lenet
-from .world import run, until
+from .world import LIMIT, run, until
 
 
 def resident(pid):
@@ -36,7 +36,7 @@ async def pushes(lines, target, payload, count, first):
             async def pieces(envelope=envelope):
                 yield write_piece(header_bytes(envelope, len(payload)), payload)
 
-            answer = await line.push(pieces(), 30)
+            answer = await line.push(pieces(), LIMIT)
             assert answer.news, answer
 
     begin = time.monotonic()
@@ -56,7 +56,7 @@ def load(folder, senders, count, rounds):
     async def story():
         network.start()
         [process] = network.processes.values()
-        await until(lambda: "listening" in network.last_words("p0"), 60)
+        await until(lambda: "listening" in network.last_words("p0"))
         identities = {name: Certified(network.authority.folder / name) for name in names}
         lines = {
             name: Line(identity.channel(network.addresses["p0"], "p0", []), "", name)

@@ -11,7 +11,7 @@ from pushcen.protocol import UNIT, epoch_of
 from pushcen.runtime.export import weights_of
 from pushcen.runtime.operator import deliver
 
-from .world import World, run, until
+from .world import LIMIT, World, run, until
 
 
 def test_founders_train_together_and_every_quantum_is_somewhere(tmp_path):
@@ -158,7 +158,7 @@ def test_who_leaves_hands_everything_over(tmp_path):
         await world.start(*world.names)
         await until(lambda: world.events("p2") > 3)
         world.node("p2").leaving.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LIMIT):
             await world.lives["p2"]
         assert world.node("p2").peer.gone
         await until(lambda: all("p2/1" in world.node(name).peer.closed for name in ("p0", "p1")))

@@ -11,7 +11,7 @@ from pushcen.runtime.wire import MAJOR, Hello, Link, News, Piece, Signed
 from pushcen.runtime.wire.make import SOURCES, make
 
 from .test_hostile import piece, pieces, state_of, victim, world_hello
-from .world import run
+from .world import LIMIT, run
 
 GOLDEN = Path(__file__).parent / "golden"
 SIGNED = Signed(body=b'{"kind": "member"}', signature=b"\x01\x02", certificate=b"\x03\x04")
@@ -47,10 +47,10 @@ def test_a_newer_minor_versions_fields_are_ignored(tmp_path):
             more = b"\xc2\x3e\x05extra" + b"\xc8\x3e\x01"  # fields 1000 and 1001, which no version has
             hello = world_hello(node, "eve/1")
             hello.minor = 7
-            answer = await line._hello(hello.SerializeToString() + more, timeout=5)
+            answer = await line._hello(hello.SerializeToString() + more, timeout=LIMIT)
             assert Hello.FromString(answer).refusal == ""
             envelope = Envelope("eve/1", "ann/1", 0, 5, 5, None)
-            answer = await line.push(pieces(piece(envelope, payload) + more), 5)
+            answer = await line.push(pieces(piece(envelope, payload) + more), LIMIT)
             assert answer.news
 
     run(story())
@@ -62,12 +62,12 @@ def test_a_newer_major_version_is_refused_and_told_so(tmp_path):
             hello = world_hello(node, "eve/1")
             hello.major = MAJOR + 1
             before = state_of(node)
-            answer = await line.hello(hello, 5)
+            answer = await line.hello(hello, LIMIT)
             assert answer.refusal == "version"
             assert answer.text == "eve speaks version 2 of the protocol, ann 1"
             newer = bytearray(header_bytes(Envelope("eve/1", "ann/1", 0, 5, 5, None), len(payload)))
             newer[4] = 2
-            answer = await line.push(pieces(Piece(envelope=bytes(newer), data=payload).SerializeToString()), 5)
+            answer = await line.push(pieces(Piece(envelope=bytes(newer), data=payload).SerializeToString()), LIMIT)
             assert "envelope of version 2: this pushcen reads version 1" in answer.text
             assert state_of(node) == before
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 
 from pushcen.learning import Training
 from pushcen.methods import PushCen
@@ -18,9 +19,12 @@ from .tasks import tiny
 
 QUICK = {"gossip_every": 0.3, "hello_every": 0.5, "hello_timeout": 1.0, "retry_first": 0.1, "retry_last": 0.5}
 
+LIMIT = 300
+"""Seconds that anything may take: a busy machine is slow, and only what never happens fails a test."""
 
-def run(story, seconds=60):
-    """Run a test's story, and not for ever."""
+
+def run(story, seconds=2 * LIMIT):
+    """Run a test's story, within a limit."""
 
     async def timed():
         async with asyncio.timeout(seconds):
@@ -29,11 +33,19 @@ def run(story, seconds=60):
     asyncio.run(timed())
 
 
-async def until(condition, seconds=20):
+async def until(condition, seconds=LIMIT):
     """Wait for something to be so."""
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+def wait_until(condition, told=lambda: ""):
+    """Wait for something of other processes to be so; `told` says why it may not be."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, told()
+        time.sleep(0.1)
 
 
 class World:
@@ -107,4 +119,4 @@ class World:
         return found
 
 
-__all__ = ["World", "name_of", "run", "until"]
+__all__ = ["LIMIT", "World", "name_of", "run", "until", "wait_until"]
