@@ -1,8 +1,10 @@
 """The command line: quick to answer, and true to its version."""
 
+import inspect
 import json
 import subprocess
 import sys
+from typing import get_type_hints
 
 import pytest
 from typer.testing import CliRunner
@@ -33,6 +35,7 @@ HEAVY = (
 def test_help_and_version_import_nothing_heavy(arguments):
     program = f"""
 import sys
+from typing import get_type_hints
 from pushcen.cli import app
 if {arguments} is not None:
     try:
@@ -94,3 +97,23 @@ def test_the_codecs_benchmark_prints_its_figures_as_one_json_object():
     assert max(figures["distortion_vs_optimum"].values()) <= 1.02
     assert figures["distortion_vs_plain"] <= 0.3
     assert figures["entropy_bits_per_weight"] < figures["bits_per_weight"] < 5.01
+
+
+def _commands(app, path=()):
+    """Every command, as a user types it, with the function behind it."""
+    for command in app.registered_commands:
+        yield (*path, command.name or command.callback.__name__), command.callback
+    for group in app.registered_groups:
+        yield from _commands(group.typer_instance, (*path, group.name))
+
+
+@pytest.mark.parametrize(
+    ("words", "function"), list(_commands(app)), ids=lambda one: " ".join(one) if isinstance(one, tuple) else ""
+)
+def test_a_help_text_is_shown_whole(words, function):
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "400"}).output
+    texts = [line for line in inspect.getdoc(function).splitlines() if line]
+    for hint in get_type_hints(function, include_extras=True).values():
+        texts += [info.help for info in getattr(hint, "__metadata__", ()) if getattr(info, "help", None)]
+    for text in texts:
+        assert text in shown

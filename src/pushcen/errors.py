@@ -1,5 +1,9 @@
 """The errors that pushcen raises on purpose. Each says what was wrong, where, and what would be right."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class PushcenError(Exception):
     """The base of them all: `except PushcenError` catches what pushcen refuses, and no bug."""
@@ -47,3 +51,20 @@ class LedgerError(PushcenError):
 
 class NetworkError(PushcenError):
     """An address that cannot be used, or a neighbour that refused."""
+
+
+@contextmanager
+def called(**keys: str) -> Iterator[None]:
+    """Let whatever is refused within name its options by the keys that the user has set.
+
+    >>> with called(k="neighbours.degree"):
+    ...     raise OptionError("k = 9: must be from 1 to 3")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: neighbours.degree = 9: must be from 1 to 3
+    """
+    try:
+        yield
+    except PushcenError as error:
+        names = "|".join(map(re.escape, keys))
+        said = re.sub(rf"(?<![\w.])({names})(?= = )", lambda found: keys[found[1]], str(error))
+        raise type(error)(said) from error

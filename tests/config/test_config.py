@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pushcen.config import ConfigError, Text, differences, flat, load_config, parse_settings, presets, write_toml
+from pushcen.config.config import BUILDER, Config
 from pushcen.errors import PushcenError
 from pushcen.methods import methods
+from pushcen.runs.plan import plan
 
 
 @pytest.mark.parametrize(
@@ -46,6 +48,66 @@ def test_a_mistake_is_named_with_its_key_its_value_and_what_would_be_right(value
     with pytest.raises(PushcenError) as caught:
         load_config(values)
     assert said in str(caught.value)
+
+
+BAD = ["-1", "0", "0.5", "2", "300", "1" * 30, "nan", "inf", "nonsense", "''", "true", "[]", "[-1]", "['nonsense']"]
+
+TEXTS = (
+    "neighbours.file",
+    "participation.joins",
+    "executor.address",
+    "task.function",
+    "task.weights",
+    "data.source",
+    "data.path",
+)
+
+
+def options():
+    """Every option of every section, with the method that has it."""
+    for method in methods():
+        keys = BUILDER.keys(Config, {"method": {"name": method}})
+        yield from ((method, key) for key in keys if method == "pushcen" or key.startswith("method."))
+
+
+@pytest.mark.parametrize(("method", "key"), [one for one in options() if one[1] != "method"])
+def test_whatever_is_wrong_with_an_option_is_said_of_the_key_that_was_set(method, key):
+    said = []
+    for bad in BAD:
+        try:
+            load_config({"method": {"name": method}}, {key: Text(bad)})
+        except PushcenError as error:
+            said.append(f" {error}")
+    assert bool(said) == (key not in TEXTS)
+    assert [words for words in said if f" {key} = " not in words] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "bad", "others"),
+    [
+        ("neighbours.degree", "50", {"neighbours.kind": "graph"}),
+        ("neighbours.degree", "50", {"neighbours.kind": "graph", "neighbours.graph": "k-out"}),
+        ("neighbours.file", "nowhere", {"neighbours.kind": "graph"}),
+        ("data.source", "nothing", {}),
+        ("data.path", "nowhere", {}),
+        ("data.partition", "natural", {}),
+        ("data.per_client", "50", {"data.partition": "pathological"}),
+        ("data.pool_test", "true", {}),
+        ("data.min_samples", "10000", {}),
+        ("data.alpha", "0.0001", {"data.min_samples": "80"}),
+        ("clients", "10000", {}),
+        ("seed", "9223372036854775808", {}),
+        ("task.function", "nowhere:f", {}),
+        ("task.function", "math", {}),
+        ("task.function", "math:pi", {}),
+        ("task.weights", "nowhere", {}),
+        ("participation.joins", "nowhere", {"participation.delayed": "0"}),
+    ],
+)
+def test_what_turns_out_wrong_only_with_data_and_clients_is_said_of_that_key_too(key, bad, others):
+    with pytest.raises(PushcenError) as caught:
+        plan(load_config({}, {name: Text(value) for name, value in {**others, key: bad}.items()}))
+    assert f" {key} = " in f" {caught.value}"
 
 
 def test_all_mistakes_are_told_at_once():

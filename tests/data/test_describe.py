@@ -64,7 +64,7 @@ def test_a_picture_needs_a_folder_to_go_to(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cifar"], "error: data 'cifar': not known. Did you mean cifar10 or cifar100?"),
+        (["cifar"], "error: source = 'cifar': not known. Did you mean cifar10 or cifar100?"),
         (["--partition", "dirichlett"], "error: partition = 'dirichlett': must be one of dirichlet, iid,"),
         (["--partition", "iid", "--alpha", "1"], "error: alpha = 1.0: partition iid has no such option"),
         (["--clients", "5000"], "error: clients = 5000: digits has 1797 samples, enough for 898 clients"),

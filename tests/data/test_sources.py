@@ -197,12 +197,12 @@ def test_the_test_set_can_join_what_is_divided(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("cifar-10",), "data 'cifar-10': not known. Did you mean cifar10"),
+        (("cifar-10",), "source = 'cifar-10': not known. Did you mean cifar10"),
         (("fashion",), "Did you mean fashion-mnist"),
         (("no/such/file.npz",), "no/such/file.npz: no such file or folder"),
         (("cifar10", "gone.npz"), "gone.npz: no such file or folder"),
         (("digits", "a.npz"), "path = 'a.npz': digits come with scikit-learn"),
-        (("mine", "a.npz"), "data 'mine': not known, so it cannot be what 'a.npz' holds"),
+        (("mine", "a.npz"), "source = 'mine': not known, so it cannot be what 'a.npz' holds"),
         ((__file__,), "must be an npz or parquet file, or a folder"),
     ],
 )

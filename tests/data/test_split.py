@@ -146,7 +146,11 @@ def test_a_smaller_alpha_is_more_skewed():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"clients": 301}, DataError, "clients = 301: made has 600 samples, enough for 300 clients with 2 each"),
+        (
+            {"clients": 301},
+            DataError,
+            "clients = 301: made has 600 samples, enough for 300 clients with min_samples = 2",
+        ),
         ({"clients": 0}, OptionError, "clients = 0: must be a whole number from 1"),
         ({"clients": 2, "test_share": 1.0}, OptionError, "test_share = 1.0: must be at least 0 and less than 1"),
         ({"clients": 2, "min_samples": 0}, OptionError, "min_samples = 0: must be a whole number from 1"),

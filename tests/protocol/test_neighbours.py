@@ -109,7 +109,7 @@ def test_a_graph_from_a_file(tmp_path):
         path.write_text(line)
         with pytest.raises(OptionError, match=says):
             graphs.from_file(path, ["a", "b"])
-    with pytest.raises(OptionError, match=r"graph.file = .*No such file"):
+    with pytest.raises(OptionError, match=r"path = .*No such file"):
         graphs.from_file(tmp_path / "none.txt", ["a"])
-    with pytest.raises(OptionError, match="p from 0 to 1"):
+    with pytest.raises(OptionError, match=r"p = .* from 0 to 1"):
         graphs.small_world(names(5), 2, 1.5, Random(0))

@@ -179,9 +179,9 @@ def test_bad_receivers_are_refused_and_change_nothing():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"limit": -1}, "mailbox.limit = -1"),
-        ({"limit": 1.5}, "mailbox.limit = 1.5"),
-        ({"mass": "lose"}, "mailbox.mass = 'lose': must be 'keep' or 'drop'"),
+        ({"limit": -1}, "limit = -1"),
+        ({"limit": 1.5}, "limit = 1.5"),
+        ({"mass": "lose"}, "mass = 'lose': must be 'keep' or 'drop'"),
     ],
 )
 def test_a_bad_policy_is_refused(options, says):

@@ -31,7 +31,11 @@ from pushcen.cli import (
 
 
 class _Commands(TyperGroup):
-    """Shows what pushcen refuses as one line, not as a traceback."""
+    """Shows what pushcen refuses as one line, not as a traceback, and help texts as they are written."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        _escape_help(self)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -39,6 +43,15 @@ class _Commands(TyperGroup):
         except pushcen.PushcenError as error:
             Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(2) from None
+
+
+def _escape_help(command: Any) -> None:
+    """Keep rich from reading `[as many as cores]` in a help text as markup, and leaving it out."""
+    for shown in (command, *command.params):
+        if getattr(shown, "help", None):
+            shown.help = escape(shown.help)
+    for inner in getattr(command, "commands", {}).values():
+        _escape_help(inner)
 
 
 app = typer.Typer(

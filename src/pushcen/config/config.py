@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pushcen.config.build import Builder, Registry, flat
-from pushcen.errors import ConfigError, PushcenError
+from pushcen.errors import ConfigError, PushcenError, called
 from pushcen.learning import TaskFunction, Training, load_task
 from pushcen.methods import Method, PushCen, method_named
 from pushcen.runtime.settings import Runtime
@@ -80,7 +80,8 @@ class Config(World):
     def task_function(self) -> TaskFunction:
         """Return what makes each client's task."""
         if self.task.function:
-            return load_task(self.task.function)
+            with called(task="task.function"):
+                return load_task(self.task.function)
         return self.images()
 
     def images(self) -> ImageTask:

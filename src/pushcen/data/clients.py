@@ -106,7 +106,7 @@ def split(
     if clients * min_samples > len(data):
         raise DataError(
             f"clients = {clients}: {data.name} has {len(data)} samples, enough for {len(data) // min_samples} clients "
-            f"with {min_samples} each"
+            f"with min_samples = {min_samples}"
         )
     parts = _divide(data, clients, partition, min_samples, seed)
     for client, rows in enumerate(parts):

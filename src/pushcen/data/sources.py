@@ -40,7 +40,7 @@ def load(
     (torch.Size([1797, 1, 8, 8]), torch.float32, 10)
     >>> load("cifar")
     Traceback (most recent call last):
-    pushcen.errors.DataError: data 'cifar': not known. Did you mean cifar10 or cifar100? ...
+    pushcen.errors.DataError: source = 'cifar': not known. Did you mean cifar10 or cifar100? ...
     """
     name = str(source)
     known = KNOWN.get(name)
@@ -53,13 +53,13 @@ def load(
         arrays = read(local) if local else read_hub(known.repository, cache_folder() / f"{name}.npz")
         scale = scale or known.scale
     elif path is not None:
-        raise DataError(f"data {name!r}: not known, so it cannot be what {str(path)!r} holds. {_nearest(name)}")
+        raise DataError(f"source = {name!r}: not known, so it cannot be what {str(path)!r} holds. {_nearest(name)}")
     elif Path(source).exists():
         arrays = read(Path(source))
     elif isinstance(source, Path) or os.sep in name or Path(name).suffix:
         raise DataError(f"{name}: no such file or folder")
     else:
-        raise DataError(f"data {name!r}: not known. {_nearest(name)}")
+        raise DataError(f"source = {name!r}: not known. {_nearest(name)}")
     return _data(name, arrays, known.classes if known else (), scale, pool_test)
 
 

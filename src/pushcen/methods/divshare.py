@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from pushcen.codec import Cut, Fragment
 from pushcen.codec.payload import Codec
+from pushcen.errors import called
 from pushcen.learning import Update
 from pushcen.methods.method import Method, Place
 from pushcen.protocol import Rules
@@ -36,7 +37,8 @@ class DivShare(Method):
     """Decides which coordinate is in which fragment; the same for all."""
 
     def __post_init__(self) -> None:
-        self.update()
+        with called(seed="cut_seed"):
+            self.update()
         self.rules(Place("check"))
 
     def rules(self, place: Place) -> Rules:

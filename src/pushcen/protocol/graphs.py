@@ -32,7 +32,7 @@ def k_out(names: Sequence[str], k: int, rng: Random) -> Edges:
     from networkx.generators.directed import random_uniform_k_out_graph
 
     if not 1 <= k < len(names):
-        raise OptionError(f"graph.k = {k}: must be from 1 to {len(names) - 1}, one less than there are peers")
+        raise OptionError(f"k = {k}: must be from 1 to {len(names) - 1}, one less than there are peers")
     graph = random_uniform_k_out_graph(len(names), k, self_loops=False, with_replacement=False, seed=rng)
     return _edges(graph, names)
 
@@ -67,8 +67,10 @@ def small_world(names: Sequence[str], k: int, p: float, rng: Random) -> Edges:
     """Watts and Strogatz: `k` nearest neighbours on a ring, each edge rewired with probability `p`; both ways."""
     import networkx as nx
 
-    if not 2 <= k < len(names) or not 0 <= p <= 1:
-        raise OptionError(f"graph.k = {k}, graph.p = {p}: k must be from 2 to {len(names) - 1}, and p from 0 to 1")
+    if not 2 <= k < len(names):
+        raise OptionError(f"k = {k}: must be from 2 to {len(names) - 1}, one less than there are peers")
+    if not 0 <= p <= 1:
+        raise OptionError(f"p = {p}: must be a number from 0 to 1")
     return _edges(nx.connected_watts_strogatz_graph(len(names), k, p, seed=rng).to_directed(), names)
 
 
@@ -96,7 +98,7 @@ def from_file(path: Path, names: Sequence[str]) -> Edges:
     try:
         return parse(path.read_text(encoding="utf-8").splitlines(), names)
     except OSError as error:
-        raise OptionError(f"graph.file = {path}: {error.strerror}") from error
+        raise OptionError(f"path = {str(path)!r}: {error.strerror}") from error
 
 
 def check_connected(edges: Mapping[str, Sequence[str]], *, strict: bool = True) -> None:

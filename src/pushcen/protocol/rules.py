@@ -38,9 +38,9 @@ class Buffer:
 
     def __post_init__(self) -> None:
         if type(self.limit) is not int or self.limit < 0:
-            raise OptionError(f"mailbox.limit = {self.limit!r}: must be a whole number, 0 (no bound) or more")
+            raise OptionError(f"limit = {self.limit!r}: must be a whole number, 0 (no bound) or more")
         if self.mass not in ("keep", "drop"):
-            raise OptionError(f"mailbox.mass = {self.mass!r}: must be 'keep' or 'drop'")
+            raise OptionError(f"mass = {self.mass!r}: must be 'keep' or 'drop'")
 
     def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make an empty mailbox."""
@@ -61,7 +61,7 @@ class Stand:
 
     def __post_init__(self) -> None:
         if type(self.every) is not int or self.every < 1:
-            raise OptionError(f"mailbox.every = {self.every!r}: must be a whole number, 1 or more")
+            raise OptionError(f"every = {self.every!r}: must be a whole number, 1 or more")
 
     def open(self, me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make a mailbox with the common start in every place."""
@@ -112,8 +112,9 @@ class Fragments:
     receivers: int = 2
 
     def __post_init__(self) -> None:
-        if self.parts < 1 or self.receivers < 1:
-            raise OptionError(f"outbox = {self}: parts and receivers must be 1 or more")
+        for name, value in (("parts", self.parts), ("receivers", self.receivers)):
+            if value < 1:
+                raise OptionError(f"{name} = {value!r}: must be a whole number, 1 or more")
 
     def choose(self, draw: Draw) -> list[tuple[str, int]]:
         """Name the receivers of each part."""

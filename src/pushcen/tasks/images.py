@@ -12,12 +12,15 @@ import torch
 from torch import nn
 
 from pushcen.data import Data, Split, check_labels, load, partition_named, split
-from pushcen.errors import DataError, ModelError, OptionError
+from pushcen.errors import DataError, ModelError, OptionError, called
 from pushcen.learning import Task, load_weights
 from pushcen.models import LeNet, SmallCNN, resnet18
 
 MODELS = ("cnn", "lenet", "resnet18")
 _USUAL = {"cifar10": "lenet", "cifar100": "resnet18", "tiny-imagenet": "resnet18"}  # as in the paper
+_KEYS = {
+    name: f"data.{name}" for name in ("source", "path", "partition", "alpha", "per_client", "pool_test", "min_samples")
+}
 _loading = threading.Lock()
 
 
@@ -88,7 +91,7 @@ class ImageTask:
 
     def divided(self, clients: int) -> Split:
         """Return the data set as it is divided among so many clients."""
-        with _loading:
+        with _loading, called(**_KEYS):
             return _divided(self.data, clients, self.seed)
 
     def common_test(self, clients: int) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -100,7 +103,8 @@ class ImageTask:
         """Make the model for this data."""
         model = _network(self.model, data)
         if self.weights:
-            load_weights(model, self.weights)
+            with called(weights="task.weights"):
+                load_weights(model, self.weights)
         return model
 
 

@@ -41,7 +41,7 @@ class World:
 
     def __post_init__(self) -> None:
         check_count("clients", self.clients, 1)
-        check_count("seed", self.seed)
+        check_count("seed", self.seed, most=2**63 - 1)
         check_number("horizon", self.horizon)
         check_choice("collect", self.collect, ("end", "start"))
 

@@ -23,15 +23,16 @@ def check_number(key: str, value: Any, least: float = 0.0, most: float = math.in
         raise OptionError(f"{key} = {value!r}: must be a number{',' if most == math.inf else ''} {what}")
 
 
-def check_count(key: str, value: Any, least: int = 0) -> None:
-    """Refuse what is not a whole number, `least` or more.
+def check_count(key: str, value: Any, least: int = 0, most: float = math.inf) -> None:
+    """Refuse what is not a whole number from `least` to `most`.
 
     >>> check_count("clients", 0, 1)
     Traceback (most recent call last):
     pushcen.errors.OptionError: clients = 0: must be a whole number, 1 or more
     """
-    if type(value) is not int or value < least:
-        raise OptionError(f"{key} = {value!r}: must be a whole number, {least} or more")
+    if type(value) is not int or not least <= value <= most:
+        what = f", {least} or more" if math.isinf(most) else f" from {least} to {most}"
+        raise OptionError(f"{key} = {value!r}: must be a whole number{what}")
 
 
 def check_choice(key: str, value: Any, choices: Sequence[str]) -> None:
@@ -43,6 +44,17 @@ def check_choice(key: str, value: Any, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise OptionError(f"{key} = {value!r}: must be one of {', '.join(choices)}")
+
+
+def check_order(key: str, value: float, bound_key: str, bound: float) -> None:
+    """Refuse a value above that of another option; either of the two may be the one to change.
+
+    >>> check_order("neighbours.size", 50, "neighbours.bound", 40)
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: neighbours.size = 50: must be at most neighbours.bound = 40
+    """
+    if value > bound:
+        raise OptionError(f"{key} = {value!r}: must be at most {bound_key} = {bound!r}")
 
 
 def check_flag(key: str, value: Any) -> None:

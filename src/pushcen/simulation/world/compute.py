@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
+from pushcen.errors import OptionError
 from pushcen.simulation.world.checks import check_choice, check_number
 from pushcen.streams import stream
 
@@ -29,7 +30,8 @@ class Compute:
         check_choice("compute.kind", self.kind, KINDS)
         check_number("compute.per_step", self.per_step, above=True)
         check_number("compute.per_event", self.per_event, above=True)
-        check_number("compute.classes: how many", len(self.classes), 1)
+        if not self.classes:
+            raise OptionError("compute.classes = []: must have at least one factor")
         for factor in self.classes:
             check_number("compute.classes", factor, above=True)
         check_number("compute.tail", self.tail, above=True)

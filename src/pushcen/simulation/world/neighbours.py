@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from pushcen.errors import called
 from pushcen.protocol import graphs
 from pushcen.protocol.graphs import Edges
-from pushcen.simulation.world.checks import check_choice, check_count, check_number
+from pushcen.simulation.world.checks import check_choice, check_count, check_number, check_order
 
 KINDS = ("random", "view", "graph")
 GRAPHS = ("ring", "k-out", "exponential", "star", "small-world", "complete")
@@ -35,7 +36,8 @@ class Neighbours:
         check_choice("neighbours.kind", self.kind, KINDS)
         check_choice("neighbours.graph", self.graph, GRAPHS)
         check_count("neighbours.size", self.size, 1)
-        check_count("neighbours.bound", self.bound, self.size)
+        check_count("neighbours.bound", self.bound)
+        check_order("neighbours.size", self.size, "neighbours.bound", self.bound)
         check_count("neighbours.degree", self.degree, 1)
         check_number("neighbours.rewire", self.rewire, 0, 1)
 
@@ -47,17 +49,20 @@ class Neighbours:
         """
         if self.kind != "graph":
             return None
-        if self.file:
-            edges = graphs.from_file(Path(self.file), names)
-        elif len(names) == 1:
-            edges = {names[0]: ()}
-        elif self.graph == "complete":
-            edges = {name: tuple(other for other in names if other != name) for name in names}
-        elif self.graph == "k-out":
-            edges = graphs.k_out(names, self.degree, rng)
-        elif self.graph == "small-world":
-            edges = graphs.small_world(names, self.degree, self.rewire, rng)
-        else:
-            edges = {"ring": graphs.ring, "exponential": graphs.exponential, "star": graphs.star}[self.graph](names)
+        with called(k="neighbours.degree", p="neighbours.rewire", path="neighbours.file"):
+            edges = self._graph(names, rng)
         graphs.check_connected(edges, strict=False)
         return edges
+
+    def _graph(self, names: Sequence[str], rng: Random) -> Edges:
+        if self.file:
+            return graphs.from_file(Path(self.file), names)
+        if len(names) == 1:
+            return {names[0]: ()}
+        if self.graph == "complete":
+            return {name: tuple(other for other in names if other != name) for name in names}
+        if self.graph == "k-out":
+            return graphs.k_out(names, self.degree, rng)
+        if self.graph == "small-world":
+            return graphs.small_world(names, self.degree, self.rewire, rng)
+        return {"ring": graphs.ring, "exponential": graphs.exponential, "star": graphs.star}[self.graph](names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pushcen.errors import OptionError
-from pushcen.simulation.world.checks import check_flag, check_number
+from pushcen.simulation.world.checks import check_flag, check_number, check_order
 from pushcen.streams import stream
 
 
@@ -38,7 +38,8 @@ class Participation:
         for name in ("stay", "away", "between", "repair"):
             check_number(f"participation.{name}", getattr(self, name), above=True)
         check_number("participation.earliest", self.earliest)
-        check_number("participation.latest", self.latest, self.earliest)
+        check_number("participation.latest", self.latest)
+        check_order("participation.earliest", self.earliest, "participation.latest", self.latest)
         check_flag("participation.farewell", self.farewell)
         if self.joins and self.delayed:
             raise OptionError(
