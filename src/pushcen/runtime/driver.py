@@ -85,7 +85,7 @@ class Driver:
         """Go on in a new epoch, with no mass and the model as it is."""
         node, learner = self.node, self.node.client.learner
         old = node.peer
-        epoch = max(epoch_of(old.me) + 1, time.time_ns() // 1_000_000)
+        epoch = max(epoch_of(old.me) + 1, node.claims.own.epoch + 1, time.time_ns() // 1_000_000)
         state = learner.save(whole=False)
         learner.restore(state)  # without what was folded, which was the old epoch's
         node.client = Client(old.renewed(epoch), learner, node.client.rng)

@@ -170,6 +170,8 @@ class Neighbours:
             self._room.clear()
             await self._room.wait()
         try:
+            if envelope.sender != node.peer.me:
+                return  # it is of an earlier epoch, whose mass counts no more
             if not self._is_there(name, envelope) or not await self._line(name).ready(node.settings.hello_timeout):
                 self._failed(envelope)
                 return
@@ -191,8 +193,9 @@ class Neighbours:
     async def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes]:
         size = self._node.settings.chunk_kb << 10
         header, view = header_bytes(envelope, len(data)), memoryview(data)
-        for begin in range(0, len(data), size):
-            yield write_piece(b"" if begin else header, view[begin : begin + size])
+        yield write_piece(header, view[:size], self._node.progress().SerializeToString())
+        for begin in range(size, len(data), size):
+            yield write_piece(b"", view[begin : begin + size])
 
     def _is_there(self, name: str, envelope: Envelope) -> bool:
         contact = self._node.members.contact(name)

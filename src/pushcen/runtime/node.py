@@ -16,10 +16,11 @@ from pushcen.errors import CertificateError, OptionError, ProtocolError
 from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Answer, Contact, Farewell, Peer, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
+from pushcen.runtime.claims import NOWHERE, Claims, Progress
 from pushcen.runtime.fingerprint import difference, digest
 from pushcen.runtime.identity import Identity
 from pushcen.runtime.logs import Log
-from pushcen.runtime.members import Members, newest_epoch
+from pushcen.runtime.members import Members
 from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.records import Records
 from pushcen.runtime.settings import Runtime
@@ -54,11 +55,12 @@ class Node:
         self.metrics = Metrics(identity.name)
         self.members = Members(identity.name, settings, rng)
         self.records = Records(identity)
+        self.claims = Claims(identity)
         self.stale = ""  # why this peer needs a new epoch, if it does
         self.stopping, self.leaving = asyncio.Event(), asyncio.Event()
         self.unheard: list[Signed] = []  # records to spread at once
         self._durable: dict[str, list[int]] = {}  # what is committed as credited
-        self._met: set[str] = set()  # who has spoken to this boot
+        self._committed = NOWHERE  # how far that is
         self._disk = ThreadPoolExecutor(1, "ledger")
         self._record, self._recorded = Signed(), Contact(PeerId(""), 0)
 
@@ -79,15 +81,18 @@ class Node:
     # what is durable
     async def commit(self, learner: Any = None, files: Mapping[str, File] | None = None) -> None:
         """Commit the peer as it is now; with what the learner saved, if it has."""
-        state = self.peer.save()
+        self._check_words()
+        state, words = self.peer.save(), self.claims.unsaved()
+        reached = Progress.of(self.peer)
         values = {"peer": state, "rng": self.client.rng.getstate(), "records": self.records.save()}
-        values["members"] = self.members.addresses()
+        values |= {"members": self.members.addresses(), **words}
         if learner is not None:
             values["learner"] = learner
         with self.metrics.commit.time():
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._disk, self.store.commit, values, files)
-        self._durable = state["credited"]
+        self._durable, self._committed = state["credited"], reached
+        self.claims.saved(words)
 
     def restore_records(self, records: Iterable[str]) -> None:
         """Take up the lasting records that were saved, and do again what they say."""
@@ -98,7 +103,6 @@ class Node:
     def begin(self) -> None:
         """Take up work, now that it is settled who this is."""
         self.stale = ""
-        self._met.clear()
 
     def reapply(self) -> None:
         """Do again what lasting records say, to a peer that was restored."""
@@ -119,13 +123,19 @@ class Node:
             message.link.CopyFrom(
                 Link(sender=other, credited=_bytes(min(answer.credited, committed)), accepted=_bytes(answer.accepted))
             )
-        if known := self._known(name or (name_of(other) if other else "")):
-            message.known, message.known_boot = known
+        if name := name or (name_of(other) if other else ""):
+            if not news:  # else its newest word came with this very push
+                self._check_words(name)
+            self.claims.give_back(message, name, self.members.all.get(name))
         if self.peer.status != "open":
             message.refusal, message.text = "leaving", f"{self.peer.me} is {self.peer.status}"
         elif self.stale:
             message.refusal, message.text = "starting", f"{self.peer.me} takes a new epoch"
         return message
+
+    def progress(self) -> Signed:
+        """Give this peer's own word on how far it has come, as far as that is durable."""
+        return self.claims.sign(self._committed)
 
     def record(self) -> Signed:
         """Give this peer's own word on where it listens."""
@@ -168,16 +178,13 @@ class Node:
 
     def hear(self, name: str, hello: Hello) -> None:
         """Take in what a peer says of itself, of the link to it, and of this peer's past."""
-        peer = check_id(hello.peer)
-        first = name not in self._met
-        self._met.add(name)
-        me = self.peer.me
-        if hello.known and first and name_of(check_id(hello.known)) == name_of(me):
+        peer, me = check_id(hello.peer), self.peer.me
+        if hello.HasField("returned"):
+            self.hear_own(name, hello.returned)
+        if hello.known and name_of(check_id(hello.known)) == name_of(me) and not self.stale:
             known = (epoch_of(check_id(hello.known)), hello.known_boot)
             if known > (epoch_of(me), self.peer.boot):
-                self.renew(
-                    f"{name} knows {hello.known} in boot {hello.known_boot}, and this is {me} in {self.peer.boot}"
-                )
+                self.refused("claim", name, f"{name} knows {hello.known}, boot {hello.known_boot}, and cannot show it")
         if hello.HasField("link") and hello.link.sender == me:
             credited, accepted = (
                 int.from_bytes(total, "little") for total in (hello.link.credited, hello.link.accepted)
@@ -185,10 +192,16 @@ class Node:
             try:
                 self.peer.hear(Answer(peer, hello.boot, credited, accepted))
             except ProtocolError as error:
-                if first and self.peer.boot > 1:
-                    self.renew(str(error))
-                else:
-                    self.refused("claim", name, str(error))
+                self.refused("claim", name, str(error))
+
+    def hear_own(self, teller: str, word: Signed) -> None:
+        """Take in this peer's own word that somebody returns: if its ledger is behind that, it is an older copy."""
+        here = Progress.of(self.peer)
+        try:
+            if self.claims.outdates(word, here):
+                self.renew(f"this peer has been further by its own signature: {self.claims.own}, and here is {here}")
+        except CertificateError as error:
+            self.refused("claim", teller, f"{teller} returns what this peer has not signed: {error}")
 
     def answered(self, name: str, hello: Hello) -> None:
         """Take in the answer to a hello or a push."""
@@ -259,16 +272,9 @@ class Node:
         metrics.neighbours.labels("known").set(len(self.members.all))
         metrics.links.set(len(peer.unsettled))
 
-    def _known(self, name: str) -> tuple[PeerId, int] | None:
-        """Tell how a peer of this name was last known here."""
-        if not name:
-            return None
-        peer = self.peer
-        epoch = newest_epoch(name, [*peer.sent, *(PeerId(link.partition("#")[0]) for link in peer.credited)])
-        known = (epoch, peer.boots.get(PeerId(f"{name}/{epoch}"), 1)) if epoch else (0, 0)
-        if contact := self.members.contact(name):
-            known = max(known, (epoch_of(contact.peer), contact.boot))
-        return (PeerId(f"{name}/{known[0]}"), known[1]) if known[0] else None
+    def _check_words(self, name: str = "") -> None:
+        for wrong in self.claims.check(name):
+            self.refused("record", name, wrong)
 
     def _learn(self, signed: Signed) -> None:
         try:
@@ -276,9 +282,7 @@ class Node:
             if author is None or fields.get("kind") != "member":
                 return
             if author == self.identity.name:
-                version = (epoch_of(check_id(fields["peer"])), int(fields["boot"]))
-                if version > (epoch_of(self.peer.me), self.peer.boot):
-                    self.renew(f"this name has been {fields['peer']} in boot {fields['boot']}, by its own signature")
+                self.hear_own("", signed)
                 return
             self.members.learn(signed, author, fields, self.now, self.owed)
         except (CertificateError, ProtocolError, OptionError, KeyError, TypeError, ValueError) as error:

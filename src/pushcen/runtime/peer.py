@@ -16,7 +16,6 @@ from pushcen.errors import LedgerError, NetworkError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
 from pushcen.protocol import Buffer, Peer, Rules, epoch_of
-from pushcen.protocol.messages import check_id
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.fingerprint import describe, difference
 from pushcen.runtime.identity import Identity
@@ -114,6 +113,7 @@ def _node(setup: Setup, store: Store) -> Node:
         client = Client(Peer.join(identity.name, rules, epoch=0), learner, rng)  # until it is settled who this is
     node = Node(identity, setup.runtime, store, client, about, setup.listen, Random(rng.random()))
     node.restore_records(saved.get("records", []))
+    node.claims.restore(saved)
     for name, address in saved.get("members", {}).items():
         node.members.meet(name, address, node.now)
     return node
@@ -160,7 +160,7 @@ async def _settle(setup: Setup, node: Node, driver: Driver) -> None:
 
 
 async def _first_epoch(setup: Setup, node: Node, driver: Driver) -> int:
-    """Find the epoch of a peer with an empty state folder. A founder's is the first, unless somebody knows it already.
+    """Find the epoch of a peer with an empty state folder. A founder's is the first, unless it has signed something.
 
     Who has lost its state must not found anything again. So a founder asks those it joins first; one that is to join
     nobody is alone, and founds.
@@ -168,7 +168,7 @@ async def _first_epoch(setup: Setup, node: Node, driver: Driver) -> int:
     later = time.time_ns() // 1_000_000
     if node.identity.name not in node.identity.network.founders:
         return later
-    known, answers, asked = 0, 0, [address for address in setup.join if address != node.address]
+    answers, asked = 0, [address for address in setup.join if address != node.address]
     begun = node.now
     while asked and not node.stopping.is_set():
         for address, hello in zip(list(asked), await asyncio.gather(*map(driver.neighbours.greet, asked)), strict=True):
@@ -179,13 +179,13 @@ async def _first_epoch(setup: Setup, node: Node, driver: Driver) -> int:
             if hello.refusal == "run":
                 text = difference(node.about, hello.about)
                 raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
-            if hello.known:
-                known = max(known, epoch_of(check_id(hello.known)))
+            if hello.HasField("returned"):
+                node.hear_own(hello.peer, hello.returned)
         if answers and node.now - begun > node.settings.hello_timeout:
             break
         if asked:
             await asyncio.sleep(0.2)
-    if known:
+    if known := node.claims.own.epoch:
         node.log.warn("this founder's state was lost; it joins with no mass", known=known)
         return max(later, known + 1)
     return FIRST_EPOCH

@@ -18,6 +18,7 @@ from pushcen.errors import CertificateError, NetworkError, PayloadError, Protoco
 from pushcen.protocol import Envelope, epoch_of, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import read_header
+from pushcen.runtime.claims import Word
 from pushcen.runtime.limits import Budget, Rate
 from pushcen.runtime.members import newest_epoch
 from pushcen.runtime.node import Node, Refusal
@@ -127,8 +128,9 @@ class Service:
         """Take one envelope in."""
         node, timeout = self._node, self._node.settings.push_timeout
         async with asyncio.timeout(timeout):
-            head, first = read_piece(await anext(pieces))
+            head, progress, first = read_piece(await anext(pieces))
             envelope, length = self._header(caller, head)
+            word = self._word(progress, envelope)
             place = (caller, envelope.part)
             if place in self._arriving:
                 raise Refusal("busy", f"an envelope of {caller} is arriving already")
@@ -143,6 +145,8 @@ class Service:
         self._check_mass(envelope)
         received = Received(envelope.part, payload, node.now)
         news = node.client.receive(envelope._replace(payload=received))
+        if word is not None:
+            node.claims.take(word)
         node.metrics.bytes.labels("in").inc(length)
         node.metrics.received.labels("news" if news else "old").inc()
         return node.hello(envelope.sender, news=news)
@@ -171,6 +175,13 @@ class Service:
         self._check_mass(envelope)
         return envelope, length
 
+    def _word(self, data: bytes, envelope: Envelope) -> Word | None:
+        """Read the sender's word on how far it has come, if it sent one, as it does since version 1.1."""
+        try:
+            return self._node.claims.read(data, envelope) if data else None
+        except CertificateError as error:
+            raise Refusal("record", str(error)) from error
+
     async def _payload(self, envelope: Envelope, length: int, first: Bytes, pieces: AsyncIterator[bytes]) -> Payload:
         """Read a payload, never more of it than was announced, and check it from end to end."""
         parts, size = [first], len(first)
@@ -178,9 +189,9 @@ class Service:
             message = await anext(pieces, None)
             if message is None:
                 raise Refusal("malformed", f"a payload of {size} bytes that was to have {length}")
-            head, data = read_piece(message)
+            head, progress, data = read_piece(message)
             size += len(data)
-            if head or not data:
+            if head or progress or not data:
                 raise Refusal("malformed", "a piece of a payload with no data, or with another envelope")
             parts.append(data)
         if size > length:

@@ -27,7 +27,7 @@ class Link(_message.Message):
     def __init__(self, credited: _Optional[bytes] = ..., accepted: _Optional[bytes] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news")
+    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned")
     class AboutEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -48,6 +48,7 @@ class Hello(_message.Message):
     REFUSAL_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
     NEWS_FIELD_NUMBER: _ClassVar[int]
+    RETURNED_FIELD_NUMBER: _ClassVar[int]
     major: int
     minor: int
     peer: str
@@ -61,7 +62,8 @@ class Hello(_message.Message):
     refusal: str
     text: str
     news: bool
-    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ...) -> None: ...
+    returned: Signed
+    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...
 
 class News(_message.Message):
     __slots__ = ("members", "records", "have")
@@ -74,9 +76,11 @@ class News(_message.Message):
     def __init__(self, members: _Optional[_Iterable[_Union[Signed, _Mapping]]] = ..., records: _Optional[_Iterable[_Union[Signed, _Mapping]]] = ..., have: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Piece(_message.Message):
-    __slots__ = ("envelope", "data")
+    __slots__ = ("envelope", "data", "progress")
     ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_FIELD_NUMBER: _ClassVar[int]
     envelope: bytes
     data: bytes
-    def __init__(self, envelope: _Optional[bytes] = ..., data: _Optional[bytes] = ...) -> None: ...
+    progress: Signed
+    def __init__(self, envelope: _Optional[bytes] = ..., data: _Optional[bytes] = ..., progress: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...

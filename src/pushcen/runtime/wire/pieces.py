@@ -5,37 +5,42 @@ The bytes are protobuf's own. Whatever does not look as `write_piece` makes it i
 
 from pushcen.runtime.wire.peer_pb2 import Piece
 
-_ENVELOPE, _DATA = 0x0A, 0x12  # fields 1 and 2, both of bytes
+_ENVELOPE, _DATA, _PROGRESS = 0x0A, 0x12, 0x1A  # fields 1 to 3, all with a length
 Bytes = bytes | memoryview
 
 
-def write_piece(envelope: bytes, data: Bytes) -> bytes:
-    """Write a piece.
+def write_piece(envelope: bytes, data: Bytes, progress: bytes = b"") -> bytes:
+    """Write a piece; `progress` is a `Signed` that is written already.
 
     >>> write_piece(b"head", b"data") == Piece(envelope=b"head", data=b"data").SerializeToString()
     True
     """
-    head = (bytes((_ENVELOPE,)), _varint(len(envelope)), envelope) if envelope else ()
-    return b"".join((*head, bytes((_DATA,)), _varint(len(data)), data) if data else head)
+    parts: list[Bytes] = []
+    for kind, field in ((_ENVELOPE, envelope), (_PROGRESS, progress), (_DATA, data)):
+        if field:
+            parts += (bytes((kind,)), _varint(len(field)), field)
+    return b"".join(parts)
 
 
-def read_piece(message: bytes) -> tuple[bytes, Bytes]:
-    """Read a piece: its envelope and its data, which is not copied. Raises protobuf's DecodeError.
+def read_piece(message: bytes) -> tuple[bytes, bytes, Bytes]:
+    """Read a piece: its envelope, its progress, and its data, which is not copied. Raises protobuf's DecodeError.
 
-    >>> envelope, data = read_piece(Piece(envelope=b"head", data=b"data").SerializeToString())
-    >>> envelope, bytes(data)
-    (b'head', b'data')
+    >>> envelope, progress, data = read_piece(Piece(envelope=b"head", data=b"data").SerializeToString())
+    >>> envelope, progress, bytes(data)
+    (b'head', b'', b'data')
     """
-    size, at, envelope = len(message), 0, b""
-    if size > 2 and message[0] == _ENVELOPE and message[1] < 0x80:
-        at = 2 + message[1]
-        envelope = message[2:at]
+    size, at, found = len(message), 0, {_ENVELOPE: b"", _PROGRESS: b""}
+    for kind in found:
+        if at < size and message[at] == kind:
+            length, begin = _read_varint(message, at + 1)
+            at = begin + length
+            found[kind] = message[begin:at]
     if at < size and message[at] == _DATA:
         length, begin = _read_varint(message, at + 1)
         if begin + length == size:
-            return envelope, memoryview(message)[begin:]
+            return found[_ENVELOPE], found[_PROGRESS], memoryview(message)[begin:]
     piece = Piece.FromString(message)
-    return piece.envelope, piece.data
+    return piece.envelope, piece.progress.SerializeToString() if piece.HasField("progress") else b"", piece.data
 
 
 def _varint(number: int) -> bytes:

@@ -1,0 +1,198 @@
+"""Who has been how far is believed under its own signature only; and what was signed finds out every older copy."""
+
+import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pushcen.errors import CertificateError
+from pushcen.protocol import UNIT, Envelope
+from pushcen.protocol.wire import header_bytes
+from pushcen.runtime.authority import Authority
+from pushcen.runtime.claims import Claims, Progress, read_word
+from pushcen.runtime.identity import Certified, Insecure
+from pushcen.runtime.trust import utc
+from pushcen.runtime.wire import Hello, Link, Piece, Signed
+
+from .test_hostile import pieces, state_of, victim, world_hello
+from .world import World, run, until
+
+FAR = 9_000_000_000_000_000_000
+BYTES = (2**100).to_bytes(16, "little")
+
+
+def claims(node):
+    return node.metrics.refusals.labels("claim")._value.get()
+
+
+async def lie(world, to, **more):
+    """Let eve say hello with all that can be said unsigned: a later epoch, and credit beyond what was sent."""
+    node = world.node(to)
+    line = world.line("eve", to)
+    me = node.peer.me
+    link = Link(sender=me, credited=BYTES, accepted=BYTES)
+    hello = Hello(major=1, peer="eve/1", boot=1, run=node.run, known=f"{to}/{FAR}", known_boot=7, link=link, **more)
+    try:
+        return await line.hello(hello, 5)
+    finally:
+        await line.close()
+
+
+def test_false_hellos_to_all_founders_leave_every_unit_where_it_is(tmp_path):
+    async def story():
+        names = ("p0", "p1", "p2")
+        world = World(tmp_path, names=(*names, "eve"), founders=names, pause=0.02)
+        await world.start(*names)
+        await until(lambda: all(world.events(name) > 2 for name in names))
+        await world.stop()
+        await world.start(*names)  # in a later boot, in which nobody has spoken to them yet
+        eve = Certified(world.certs("eve"))
+        for name in names:
+            forged = eve.sign({"kind": "progress", "peer": f"{name}/{FAR}", "boot": 9, "sequence": 9})
+            before = claims(world.node(name))
+            await lie(world, name)
+            assert claims(world.node(name)) >= before + 2
+            before = claims(world.node(name))
+            await lie(world, name, returned=forged)
+            assert claims(world.node(name)) >= before + 3
+        before = {name: world.events(name) for name in names}
+        await until(lambda: all(world.events(name) > before[name] + 3 for name in names))
+        assert [world.node(name).peer.me for name in names] == ["p0/1", "p1/1", "p2/1"]
+        found = await world.check()
+        assert found.held + found.on_links == 3 * UNIT
+
+    run(story(), 120)
+
+
+def test_no_false_word_keeps_a_founder_from_founding(tmp_path):
+    async def story():
+        world = World(tmp_path, names=("p0", "eve"), founders=("p0",))
+        [eve] = await world.start("eve", live=False, join=[])
+        honest = eve.hello
+
+        def lies(*arguments, **options):
+            hello = honest(*arguments, **options)
+            hello.known, hello.known_boot = f"p0/{FAR}", 7
+            hello.returned.CopyFrom(eve.identity.sign({"kind": "progress", "peer": "p0/5", "boot": 1, "sequence": 3}))
+            return hello
+
+        eve.hello = lies
+        [node] = await world.start("p0", live=False)
+        assert (node.peer.me, node.peer.held) == ("p0/1", UNIT)
+        assert claims(node) >= 1
+        await world.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ({"peer": "eve/1", "boot": 1, "sequence": 5}, ""),
+        ({"peer": "eve/1", "boot": 1, "sequence": 7}, ""),  # two envelopes of one commit
+        ({"peer": "eve/1", "boot": 1, "sequence": 4}, "record"),
+        ({"peer": "eve/2", "boot": 1, "sequence": 5}, "record"),
+        ({"peer": "ann/1", "boot": 1, "sequence": 5}, "record"),
+        ({"peer": "eve/1", "boot": -1, "sequence": 5}, "record"),
+        ({"peer": "eve/1", "boot": 1, "sequence": 2**63}, "record"),
+        ({"peer": "eve/1", "boot": True, "sequence": "5"}, "record"),
+        ({"peer": ["eve/1"], "boot": 1, "sequence": 5}, "record"),
+        ({"peer": "eve/1", "boot": 1}, "record"),
+    ],
+)
+def test_a_push_whose_word_cannot_be_its_senders_is_refused(tmp_path, word, reason):
+    async def story():
+        async with victim(tmp_path) as (world, node, line, payload):
+            signed = Certified(world.certs("eve")).sign({"kind": "progress", **word})
+            envelope = Envelope("eve/1", "ann/1", 0, 5, UNIT // 2, None)
+            before = state_of(node)
+            message = Piece(envelope=header_bytes(envelope, len(payload)), data=payload, progress=signed)
+            answer = await line.push(pieces(message.SerializeToString()), 5)
+            assert (answer.refusal, answer.news) == (reason, not reason)
+            hello = await line.hello(world_hello(node, "eve/1"), 5)
+            if reason:
+                assert state_of(node) == before
+                assert not hello.HasField("returned")
+            else:
+                assert hello.returned == signed
+
+    run(story())
+
+
+def test_a_word_whose_signature_does_not_hold_is_counted_and_neither_kept_nor_returned(tmp_path):
+    async def story():
+        async with victim(tmp_path) as (world, node, line, payload):
+            signed = Certified(world.certs("eve")).sign({"kind": "progress", "peer": "eve/1", "boot": 1, "sequence": 5})
+            signed.body = signed.body.replace(b'"sequence": 5', b'"sequence": 6')
+            message = Piece(
+                envelope=header_bytes(Envelope("eve/1", "ann/1", 0, 5, 5, None), len(payload)),
+                data=payload,
+                progress=signed,
+            )
+            await line.push(pieces(message.SerializeToString()), 5)
+            assert not (await line.hello(world_hello(node, "eve/1"), 5)).HasField("returned")
+            assert node.metrics.refusals.labels("record")._value.get() == 1
+
+    run(story())
+
+
+@pytest.fixture
+def authority(tmp_path):
+    authority = Authority.found(tmp_path / "a", "wards", ["ann", "bob"])
+    for name in ("ann", "bob"):
+        authority.issue(name)
+    return authority
+
+
+def words(identity, *progress):
+    claims = Claims(identity)
+    return [claims.sign(Progress(*one)) for one in progress]
+
+
+def test_only_what_is_ahead_of_the_ledger_and_signed_with_ones_own_name_counts(authority):
+    ann, bob = (Certified(authority.folder / name) for name in ("ann", "bob"))
+    mine = Claims(ann)
+    here = Progress(5, 3, 10)
+    for progress in ((5, 3, 10), (5, 2, 10), (4, 9, 99), (5, 3, 9)):
+        assert not mine.outdates(words(ann, progress)[0], here)
+    assert mine.own == (0, 0, 0)
+    for progress in ((5, 3, 11), (5, 4, 0), (6, 1, 0), (5, 2, 20)):  # the last: restored, and started once more since
+        assert mine.outdates(words(ann, progress)[0], here)
+    for forged in words(bob, (6, 1, 1)), [bob.sign({"kind": "progress", "peer": "ann/6", "boot": 1, "sequence": 1})]:
+        with pytest.raises(CertificateError):
+            mine.outdates(*forged, here)
+    assert mine.own == (6, 1, 0)
+
+
+def test_a_word_outlives_its_certificate_but_not_the_trust_in_it(authority):
+    old = Certified(authority.folder / "ann")
+    [word] = words(old, (1, 1, 20))
+    new = Certified(authority.issue("ann", out=authority.folder / "again"))
+    new.trust.clock = lambda: utc() + datetime.timedelta(days=4000)  # the first has expired
+    assert Claims(new).outdates(word, Progress(1, 1, 10))
+    new.trust.revoke(authority.revoke("ann"))  # as after a theft of the key
+    with pytest.raises(CertificateError, match="revoked"):
+        Claims(new).outdates(word, Progress(1, 1, 10))
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6)), min_size=1, max_size=12))
+def test_one_word_of_each_peer_is_kept_and_none_of_an_older_epoch_or_sequence_takes_its_place(steps):
+    ann, bob = Insecure("ann", ("ann",)), Insecure("bob", ("ann",))
+    theirs = Claims(ann)
+    for epoch, boot, sequence in steps:
+        [word] = words(bob, (epoch, boot, sequence))
+        envelope = Envelope(f"bob/{epoch}", "ann/1", 0, sequence, 0, None)
+        theirs.take(theirs.read(word.SerializeToString(), envelope))
+    assert theirs.check() == []
+    hello = Hello()
+    theirs.give_back(hello, "bob", None)
+    newest = max((epoch, sequence) for epoch, _, sequence in steps)
+    [(key, row)] = theirs.unsaved().items()
+    again = Claims(ann)
+    again.restore({key: row, "peer": {}})
+    for word in (hello.returned, Signed.FromString(bytes.fromhex(row)), again._kept["bob"].signed):
+        progress = read_word(word).progress
+        assert (progress.epoch, progress.sequence) == newest
+    theirs.saved({key: row})
+    assert theirs.unsaved() == again.unsaved() == {}
