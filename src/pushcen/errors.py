@@ -41,6 +41,10 @@ class RunError(PushcenError, ValueError):
     """A run folder that is not there, not one, damaged, or another run's."""
 
 
+class TransientError(PushcenError):
+    """What stood in the way may be gone by the next try: the same command may be run again. Commands exit with 75."""
+
+
 class CertificateError(PushcenError):
     """A certificate, a key or a signed record that is missing, unreadable, or not of this network."""
 
@@ -49,8 +53,16 @@ class LedgerError(PushcenError):
     """A state folder that cannot be used or written. What is in it was not touched."""
 
 
+class DiskError(LedgerError, TransientError):
+    """A state folder that cannot be used now: no room on its disk, no descriptor left, a lock, an I/O error."""
+
+
 class NetworkError(PushcenError):
     """An address that cannot be used, or a neighbour that refused."""
+
+
+class AddressError(NetworkError, TransientError):
+    """An address that cannot be listened on now: another process is there, or the machine does not have it yet."""
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from pushcen.cli import (
     sweep,
     up,
 )
+from pushcen.errors import TransientError
 
 
 class _Commands(TyperGroup):
@@ -42,7 +43,7 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except pushcen.PushcenError as error:
             Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
-            raise typer.Exit(2) from None
+            raise typer.Exit(75 if isinstance(error, TransientError) else 2) from None  # as EX_TEMPFAIL
 
 
 def _escape_help(command: Any) -> None:

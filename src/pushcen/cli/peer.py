@@ -49,9 +49,11 @@ def peer(
     from pushcen.runtime import logs
     from pushcen.runtime.config import peer_config
     from pushcen.runtime.identity import Certified, Identity, Insecure
+    from pushcen.runtime.limits import raise_descriptors
     from pushcen.runtime.peer import Setup, run_peer
 
     logs.set_up(log)
+    raise_descriptors()
     config = peer_config(task, settings or ())
     if (certs is None) == (not insecure):
         raise OptionError("--certs FOLDER: is needed (or --insecure NAME, to try things out on one machine)")

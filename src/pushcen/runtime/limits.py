@@ -1,8 +1,35 @@
-"""What callers may ask of a peer: so many calls a second each, so many bytes under way together."""
+"""What callers may ask of a peer: so many calls a second each, so many bytes and connections together."""
 
+import resource
 from collections import OrderedDict
 
 _MOST = 4096  # callers that are remembered
+_DESCRIPTORS = 65_536  # that a process asks for
+
+
+def raise_descriptors() -> int:
+    """Let this process open as many files and connections as the system lets it; return how many.
+
+    >>> raise_descriptors() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    True
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def connections(known: int) -> int:
+    """Say how many connections a peer takes in that knows so many others: at most half of its descriptors, so that the
+    state and its own calls keep the rest.
+
+    >>> connections(known=64)
+    320
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * known + 64
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft // 2)
 
 
 class Rate:

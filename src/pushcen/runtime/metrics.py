@@ -1,7 +1,16 @@
 """What a peer measures of itself, for Prometheus and for its own `metrics.jsonl`."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+import socket
+import threading
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
+
+from pushcen.errors import AddressError
+
+_READERS = 8  # that are answered at a time
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
@@ -17,6 +26,7 @@ class Metrics:
         self.refusals = Counter("pushcen_refusals", "What was refused, by reason.", ["reason"], registry=registry)
         self.events = Counter("pushcen_compute_events", "Compute events finished.", registry=registry)
         self.failed_events = Counter("pushcen_failed_events", "Compute events that failed.", registry=registry)
+        self.disk_waits = Counter("pushcen_disk_waits", "Writes that the disk refused for now.", registry=registry)
         self.training = Histogram(
             "pushcen_training_seconds", "Time of a compute event's merging, training and encoding.",
             buckets=_SECONDS, registry=registry,
@@ -38,5 +48,52 @@ class Metrics:
     def serve(self, address: str) -> int:
         """Serve them over HTTP; return the port."""
         host, _, port = address.rpartition(":")
-        server, _ = start_http_server(int(port), host.strip("[]") or "127.0.0.1", registry=self.registry)
+        host = host.strip("[]") or "127.0.0.1"
+        kind = _Server6 if ":" in host else _Server
+        try:
+            server = make_server(host, int(port), make_wsgi_app(self.registry), kind, _Request)
+        except OSError as error:
+            raise AddressError(f"metrics = {address}: cannot be listened on: {error.strerror or error}") from error
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         return int(server.server_port)
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    """Answers a few at a time; who says nothing makes room for others soon. The rest waits in the system's queue."""
+
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._room = threading.BoundedSemaphore(_READERS)
+
+    def server_bind(self) -> None:
+        """Listen, without asking for this machine's full name, which takes long where no name server answers."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._room.acquire()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: somebody hung up."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Request(WSGIRequestHandler):
+    timeout = 2.0
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""

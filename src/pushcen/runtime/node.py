@@ -17,6 +17,7 @@ from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Answer, Contact, Farewell, Peer, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.runtime.claims import NOWHERE, Claims, Progress
+from pushcen.runtime.disk import Disk
 from pushcen.runtime.fingerprint import difference, digest
 from pushcen.runtime.identity import Identity
 from pushcen.runtime.logs import Log
@@ -61,7 +62,8 @@ class Node:
         self.unheard: list[Signed] = []  # records to spread at once
         self._durable: dict[str, list[int]] = {}  # what is committed as credited
         self._committed = NOWHERE  # how far that is
-        self._disk = ThreadPoolExecutor(1, "ledger")
+        self.disk = Disk(self.log, self.metrics, settings.retry_first)
+        self._ledger, self._committing = ThreadPoolExecutor(1, "ledger"), asyncio.Lock()
         self._record, self._recorded = Signed(), Contact(PeerId(""), 0)
 
     @property
@@ -76,23 +78,25 @@ class Node:
 
     def close(self) -> None:
         """Let commits under way come to an end."""
-        self._disk.shutdown()
+        self._ledger.shutdown()
 
     # what is durable
     async def commit(self, learner: Any = None, files: Mapping[str, File] | None = None) -> None:
-        """Commit the peer as it is now; with what the learner saved, if it has."""
-        self._check_words()
-        state, words = self.peer.save(), self.claims.unsaved()
-        reached = Progress.of(self.peer)
-        values = {"peer": state, "rng": self.client.rng.getstate(), "records": self.records.save()}
-        values |= {"members": self.members.addresses(), **words}
-        if learner is not None:
-            values["learner"] = learner
-        with self.metrics.commit.time():
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._disk, self.store.commit, values, files)
-        self._durable, self._committed = state["credited"], reached
-        self.claims.saved(words)
+        """Commit the peer as it is now; with what the learner saved, if it has. Commits wait for each other: none that
+        comes later may succeed before one that the disk has no room for yet.
+        """
+        async with self._committing:
+            self._check_words()
+            state, words = self.peer.save(), self.claims.unsaved()
+            reached = Progress.of(self.peer)
+            values = {"peer": state, "rng": self.client.rng.getstate(), "records": self.records.save()}
+            values |= {"members": self.members.addresses(), **words}
+            if learner is not None:
+                values["learner"] = learner
+            with self.metrics.commit.time():
+                await self.disk.use(self._ledger, lambda: self.store.commit(values, files))
+            self._durable, self._committed = state["credited"], reached
+            self.claims.saved(words)
 
     def restore_records(self, records: Iterable[str]) -> None:
         """Take up the lasting records that were saved, and do again what they say."""

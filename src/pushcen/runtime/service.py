@@ -6,20 +6,20 @@ member gets an error of gRPC instead.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 
 from pushcen.codec import Payload
-from pushcen.errors import CertificateError, NetworkError, PayloadError, ProtocolError, PushcenError
+from pushcen.errors import AddressError, CertificateError, PayloadError, ProtocolError, PushcenError
 from pushcen.protocol import Envelope, epoch_of, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import read_header
 from pushcen.runtime.claims import Word
-from pushcen.runtime.limits import Budget, Rate
+from pushcen.runtime.gate import CALLS, Behaviour, Context, Gate
+from pushcen.runtime.limits import Budget, Rate, connections
 from pushcen.runtime.members import newest_epoch
 from pushcen.runtime.node import Node, Refusal
 from pushcen.runtime.wire import Hello, News
@@ -29,9 +29,9 @@ SERVICE = "pushcen.v1.Peer"
 _HEADER = 1024  # bytes that an envelope may have before its payload
 _SMALL = 4 << 20  # bytes up to which a payload is checked in the event loop
 _NEWS = 1 << 20  # bytes that a piece may have beside its data, and gossip in all
+_IDLE = 300_000  # milliseconds after which a connection with no call on it is closed
 _EPOCHS = 10 / 3600  # new epochs a second that one name may show
-Context = grpc.aio.ServicerContext[Any, Any]
-Handler = Callable[[str, Any], Awaitable[bytes]]
+_HEALTH = (health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString)
 
 
 class Received(dict[int, Payload]):
@@ -55,33 +55,39 @@ class Service:
         self._arriving: set[tuple[str, int]] = set()
         self._sizes = node.client.learner.sizes()
         self._piece = (settings.chunk_kb << 10) + _NEWS
-        self._health = health.aio.HealthServicer()
+        most = connections(settings.known)
         self._server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", self._piece),
                 ("grpc.max_metadata_size", 16 << 10),
-                ("grpc.max_concurrent_streams", 64),
+                ("grpc.max_concurrent_streams", CALLS),
+                ("grpc.max_allowed_incoming_connections", most),
+                ("grpc.server_handshake_timeout_ms", int(settings.handshake_timeout * 1000)),
+                ("grpc.max_connection_idle_ms", _IDLE),
                 ("grpc.so_reuseport", 0),
                 ("grpc.keepalive_time_ms", 30_000),
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
             ],
-            maximum_concurrent_rpcs=4 * settings.known + 64,
+            maximum_concurrent_rpcs=4 * most,  # with those that the gate is about to turn away
         )
-        handlers: dict[str, Any] = {
-            "Hello": grpc.unary_unary_rpc_method_handler(self._single(self._hello)),
-            "Gossip": grpc.unary_unary_rpc_method_handler(self._single(self._gossip)),
-            "Push": grpc.stream_unary_rpc_method_handler(self._push),
-        }
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        gate = Gate(node, self._calls, most)
+        single, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_unary_rpc_method_handler
+        gate.add(f"/{SERVICE}/Hello", single, self._single(self._hello), bounded=False)
+        gate.add(f"/{SERVICE}/Gossip", single, self._single(self._gossip), bounded=False)
+        gate.add(f"/{SERVICE}/Push", stream, self._push, bounded=False)
+        self._health = health.aio.HealthServicer()
+        gate.add("/grpc.health.v1.Health/Check", single, lambda _, *call: self._health.Check(*call), *_HEALTH)
+        watch = grpc.unary_stream_rpc_method_handler
+        gate.add("/grpc.health.v1.Health/Watch", watch, lambda _, *call: self._health.Watch(*call), *_HEALTH)
+        self._server.add_generic_rpc_handlers((gate,))
 
     async def start(self, listen: str) -> int:
         """Listen; return the port."""
         try:
             port = self._node.identity.listen(self._server, listen)
         except RuntimeError as error:
-            raise NetworkError(f"listen = {listen}: cannot be listened on; is another process there?") from error
+            raise AddressError(f"listen = {listen}: cannot be listened on; is another process there?") from error
         await self._server.start()
         await self._health.set(SERVICE, health_pb2.HealthCheckResponse.SERVING)
         await self._health.set("", health_pb2.HealthCheckResponse.SERVING)
@@ -89,12 +95,13 @@ class Service:
 
     async def stop(self) -> None:
         """Answer nobody any more."""
-        await self._health.enter_graceful_shutdown()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.5):  # who watches and does not read must not hold this up
+                await self._health.enter_graceful_shutdown()
         await self._server.stop(0.5)
 
-    def _single(self, answer: Callable[[str, bytes], bytes]) -> Callable[[bytes, Context], Awaitable[bytes]]:
-        async def handle(data: bytes, context: Context) -> bytes:
-            caller = await self._caller(context)
+    def _single(self, answer: Callable[[str, bytes], bytes]) -> Behaviour:
+        async def handle(caller: str, data: bytes, _context: Context) -> bytes:
             with self._guard(caller) as refusal:
                 if not self._calls.allows(caller, self._node.now):
                     raise Refusal("rate", f"{caller} calls too often")
@@ -116,8 +123,7 @@ class Service:
         self._node.gossip(news)
         return self._node.news(news.have).SerializeToString()
 
-    async def _push(self, pieces: AsyncIterator[bytes], context: Context) -> bytes:
-        caller = await self._caller(context)
+    async def _push(self, caller: str, pieces: AsyncIterator[bytes], _context: Context) -> bytes:
         with self._guard(caller) as refusal:
             if not self._pushes.allows(caller, self._node.now):
                 raise Refusal("rate", f"{caller} pushes too often")
@@ -225,16 +231,6 @@ class Service:
         if epoch < known:
             raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
         return epoch > known > 0 and not self._epochs.allows(name, self._node.now)
-
-    async def _caller(self, context: Context) -> str:
-        """Name who calls; who is no member is turned away."""
-        claimed = dict(context.invocation_metadata() or ()).get("pushcen-name", "")
-        try:
-            return self._node.identity.caller(context, str(claimed))
-        except (CertificateError, ValueError) as error:
-            self._node.refused("certificate", "", str(error))
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
-            raise  # never reached: abort raises
 
     @contextlib.contextmanager
     def _guard(self, caller: str) -> Iterator[Refusal]:

@@ -24,6 +24,8 @@ class Runtime:
     """How often it makes sure of a neighbour that it has not heard from."""
     hello_timeout: float = 2.0
     """How long a neighbour may take to answer a hello."""
+    handshake_timeout: float = 10.0
+    """How long a connection may take to show a certificate; one that does not is closed."""
     patience: float = 0.25
     """How long the end of a compute event waits for hellos that are still out; who misses it is left out."""
     push_timeout: float = 30.0

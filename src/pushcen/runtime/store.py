@@ -10,9 +10,11 @@ file. Before the transaction nothing has happened; after it, everything has.
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,13 +25,23 @@ import xxhash
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from pushcen.errors import LedgerError
+from pushcen.errors import DiskError, LedgerError
 from pushcen.files import sync
 
 FORMAT = 1
 LEDGER = "ledger.db"
 Plain = dict[str, Any]
 Tensors = Mapping[str, torch.Tensor]
+
+
+_PASSING = {
+    errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO, errno.EAGAIN, errno.EBUSY, errno.ENOMEM,
+    errno.EINTR, errno.ETIMEDOUT, errno.ESTALE,
+}  # fmt: skip
+_PASSING_SQLITE = {
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_CANTOPEN,
+}  # fmt: skip
 
 
 class File(NamedTuple):
@@ -41,7 +53,10 @@ class File(NamedTuple):
 
 
 class Store:
-    """A state folder, open in one process. Every failure is a `LedgerError`, and leaves the last commit in place."""
+    """A state folder, open in one process. Every failure is a `LedgerError`, and leaves the last commit in place.
+
+    What may pass, such as a full disk, is a `DiskError`: the same call may be made again.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -49,7 +64,9 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         except OSError as error:
-            raise LedgerError(f"{folder}: {error.strerror}; a peer must be able to write its state folder") from error
+            raise _kind(error.errno)(
+                f"{folder}: {error.strerror}; a peer must be able to write its state folder"
+            ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -76,12 +93,17 @@ class Store:
         """Write tensors to a new file and sync it. It counts once it is named in a commit."""
         self._number += 1
         path = self.folder / f"{group}-{self._number}.safetensors"
-        with _explained(path):
-            save_file(dict(tensors), path)
-            with path.open("rb+") as file:
-                os.fsync(file.fileno())
-            sync(self.folder)
-            return File(path.name, path.stat().st_size, _digest(path))
+        try:
+            with _explained(path):
+                save_file(dict(tensors), path)
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
+                sync(self.folder)
+                return File(path.name, path.stat().st_size, _digest(path))
+        except LedgerError:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)  # half a file would only take room
+            raise
 
     def commit(self, values: Mapping[str, Any], files: Mapping[str, File] | None = None) -> None:
         """Make values and files durable in one transaction; then remove files that are not named any more."""
@@ -103,9 +125,10 @@ class Store:
                     )
         if files:
             keep = {entry[0] for entry in named.values()}
-            for path in self.folder.glob("*-*.safetensors"):
-                if path.name not in keep:
-                    path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it is committed; what stays is removed after the next commit
+                for path in self.folder.glob("*-*.safetensors"):
+                    if path.name not in keep:
+                        path.unlink(missing_ok=True)
 
     def is_copy(self) -> bool:
         """Say whether this ledger was copied here, as from a backup: the file is not the one that was made here."""
@@ -210,6 +233,10 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _kind(number: int | None) -> type[LedgerError]:
+    return DiskError if number in _PASSING else LedgerError
+
+
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Turn what the disk and SQLite say into a `LedgerError` that names the file."""
@@ -217,13 +244,16 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         hint = {
-            "database or disk is full": "free some space and start again; nothing committed is lost",
+            "database or disk is full": "free some space; nothing committed is lost",
             "attempt to write a readonly database": "a peer must be able to write its state folder",
             "file is not a database": "restore a backup, or start in an empty folder",
             "database disk image is malformed": "restore a backup, or start in an empty folder",
         }.get(str(error), "nothing committed is lost")
-        raise LedgerError(f"{path}: {error}; {hint}") from error
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        passes = code in _PASSING_SQLITE and os.access(path if path.exists() else path.parent, os.R_OK | os.W_OK)
+        raise (DiskError if passes else LedgerError)(f"{path}: {error}; {hint}") from error
     except SafetensorError as error:
-        raise LedgerError(f"{path}: {error}; nothing committed is lost") from error
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        raise _kind(told and int(told[1]))(f"{path}: {error}; nothing committed is lost") from error
     except OSError as error:
-        raise LedgerError(f"{path}: {error.strerror or error}; nothing committed is lost") from error
+        raise _kind(error.errno)(f"{path}: {error.strerror or error}; nothing committed is lost") from error

@@ -20,11 +20,10 @@ from pushcen.runtime.store import File, Store
 
 
 class Trained(NamedTuple):
-    """What the training thread made of an event, tensors already on disk."""
+    """What the training thread made of an event."""
 
     outcome: Outcome
-    plain: dict[str, Any]
-    files: dict[str, File]
+    state: State
     score: Score | None
     seconds: float
 
@@ -51,7 +50,7 @@ class Trainer:
 
     async def write(self, state: State) -> dict[str, File]:
         """Write what the learner saved to new files."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, write_tensors, self.node.store, state)
+        return await self.node.disk.use(self._thread, lambda: write_tensors(self.node.store, state))
 
     async def event(self) -> None:
         """Run one compute event, from merging to pushing."""
@@ -72,6 +71,7 @@ class Trainer:
         except (LearningError, ModelError, PayloadError) as error:
             await self._recover(error)
             return
+        files = await self.write(trained.state)
         if asked and not all(task.done() for task in asked):
             await asyncio.wait(asked, timeout=node.settings.patience)
         if node.stale:
@@ -79,12 +79,12 @@ class Trainer:
         fresh = [(contact, part) for name, part in chosen if (contact := self._fresh(name, begun))]
         parts = [] if node.peer.rules.weights.moves_mass else [part for _, part in fresh]
         envelopes = node.client.finish([contact for contact, _ in fresh], trained.outcome.payloads, parts)
-        await node.commit(trained.plain, trained.files)
+        await node.commit(trained.state.plain, files)
         self.neighbours.send(envelopes)
         self._report(work, trained, begun)
 
     def _train(self, work: Work) -> Trained:
-        """Merge, train, encode, and write the tensors to new files: all that takes long, in the trainer's thread."""
+        """Merge, train, encode, evaluate: all that takes long, in the trainer's thread."""
         settings, learner = self.node.settings, self.node.client.learner
         begin = time.perf_counter()
         outcome = self.node.client.step(work)
@@ -93,7 +93,7 @@ class Trainer:
         score = learner.evaluate() if every and (number % every == 0 or number == 1) else None
         optimiser = bool(settings.optimiser_every) and number % settings.optimiser_every == 0
         state = learner.save(whole=False, optimiser=optimiser)
-        return Trained(outcome, state.plain, write_tensors(self.node.store, state), score, seconds)
+        return Trained(outcome, state, score, seconds)
 
     def _fresh(self, name: str, begun: float) -> Contact | None:
         """Give the contact of a peer that has answered since the event began."""
@@ -105,9 +105,9 @@ class Trainer:
         node = self.node
         node.metrics.failed_events.inc()
         node.log.warn("a compute event failed", text=str(error))
-        saved = node.store.load()
+        saved, tensors = await node.disk.use(self._thread, lambda: (node.store.load(), node.store.tensors()))
         plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
-        node.client = Client.restore(State(node.store.tensors(), plain), node.client.learner, node.peer.rules)
+        node.client = Client.restore(State(tensors, plain), node.client.learner, node.peer.rules)
         node.reapply()
         await node.commit()
         await asyncio.sleep(1.0)  # whatever caused it may be gone by then
@@ -138,8 +138,11 @@ class Trainer:
             "unsettled": len(peer.unsettled),
             "seconds": round(trained.seconds, 4),
         }
-        with self._metrics.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        try:
+            with self._metrics.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:  # nothing depends on it
+            node.log.seldom("metrics", "cannot write its figures", text=f"{self._metrics}: {error.strerror}")
 
 
 def write_tensors(store: Store, state: State) -> dict[str, File]:
