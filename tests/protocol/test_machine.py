@@ -1,6 +1,7 @@
 """Whatever happens, in whatever order: peers and the book agree, and no mass is lost or made."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pushcen.protocol import Buffer, Peer, pushcen
+from pushcen.protocol import Buffer, Peer, name_of, pushcen
 
 from .world import World
 
@@ -68,6 +69,10 @@ class Anything(RuleBasedStateMachine):
         if name := self.pick(data, self.running(True)):
             others = [n for n in self.names() if n != name]
             receivers = data.draw(st.permutations(others))[: data.draw(st.integers(0, 3))]
+            if data.draw(RARELY):  # an answer to a hello that has been overtaken by all that happened since
+                stale = data.draw(st.sampled_from(self.world.contacts))
+                receivers = [r for r in receivers if r != name_of(stale.peer)]
+                receivers += [stale] if name_of(stale.peer) != name else []
             self.world.finish(name, receivers, lost, steps=data.draw(st.sampled_from([None, 0, 3, 7, 100])))
 
     @rule(data=st.data(), fates=st.lists(st.sampled_from(["arrives", "in doubt", "stays", "fails"]), max_size=6))
@@ -90,7 +95,7 @@ class Anything(RuleBasedStateMachine):
             for env in self.world.finish(name, [n for n in self.names() if n != name]):
                 self.world.deliver(env)
 
-    @rule(data=st.data(), answer=st.booleans(), again=st.booleans())
+    @rule(data=st.data(), answer=st.sampled_from([False, True, "later"]), again=st.booleans())
     def deliver(self, data, answer, again):
         """Any envelope on its way: so there is every reordering. With `again` it stays on its way: a duplicate."""
         if self.world.flying:
@@ -116,7 +121,27 @@ class Anything(RuleBasedStateMachine):
     def gossip(self, data):
         asker, receiver = self.pick(data, self.names("open", "leaving")), self.pick(data, self.names())
         if asker and receiver and asker != receiver:
-            self.world.gossip(asker, receiver)
+            self.world.gossip(asker, receiver, later=data.draw(st.booleans()))
+
+    @rule(data=st.data())
+    def hear(self, data):
+        """Any answer on its way: those of two boots or two epochs cross."""
+        if self.world.answers:
+            self.world.hear(data.draw(st.sampled_from(self.world.answers)))
+
+    @rule(data=st.data(), then=st.sampled_from(["abort", "finish"]))
+    def served_again_while_an_event_runs(self, data, then):
+        """An answer was lost, so what the event has taken comes again, with a newer model."""
+        sender, receiver = self.pick(data, self.running(False)), self.pick(data, self.running(False))
+        if not sender or not receiver or sender == receiver:
+            return
+        self.world.begin(sender)
+        for env in self.world.finish(sender, [receiver]):
+            self.world.deliver(env, answer=False)
+        self.world.begin(receiver)
+        for env in self.world.serve(sender):
+            self.world.deliver(env, answer=data.draw(st.booleans()))
+        self.world.abort(receiver) if then == "abort" else self.world.finish(receiver, [])
 
     @rule(data=st.data())
     def serve(self, data):
@@ -172,6 +197,20 @@ class Anything(RuleBasedStateMachine):
         if really and len(self.names()) > 2 and (name := self.pick(data, self.names())):
             self.world.renew(name)
 
+    @precondition(lambda self: len(self.world.book) < 7)
+    @rule(data=st.data())
+    def come_back_in_a_later_epoch(self, data):
+        """The state was lost; that somebody has to be forgotten is found out later."""
+        if name := self.pick(data, self.names()):
+            self.world.renew(name, forget=False)
+
+    @rule(data=st.data(), really=RARELY)
+    def forget_who_came_back(self, data, really):
+        if really and self.world.lost:
+            who = data.draw(st.sampled_from(sorted(self.world.lost)))
+            self.world.forgotten[who] = self.world.lost.pop(who)
+            self.untold += [(other, who) for other in self.world.peers]
+
     @rule(data=st.data(), really=RARELY)
     def forget(self, data, really):
         if really and len(self.names()) > 2 and (name := self.pick(data, self.names())):
@@ -196,7 +235,7 @@ class Anything(RuleBasedStateMachine):
             assert report.balanced
 
     def teardown(self):
-        if hasattr(self, "world"):
+        if hasattr(self, "world") and sys.exc_info()[0] is None:
             self.world.settle()
             leavers = {p.me for p in self.world.peers.values() if p.status == "leaving"}
             assert self.world.stranded() == 0 or leavers, "rule 17"

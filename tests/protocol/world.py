@@ -21,6 +21,14 @@ class Page:
         self.accepted = {}  # sender -> sequence, credited or not
         self.taken = None
         self.closed = set()
+        self.epochs = {}  # name -> the latest epoch it has dealt with
+
+    def meets(self, who):
+        """Note that there is a link with `who`, or that it spoke where there is one with its name."""
+        self.epochs[name_of(who)] = max(epoch_of(who), self.epochs.get(name_of(who), 0))
+
+    def is_over(self, who):
+        return epoch_of(who) < self.epochs.get(name_of(who), 0)
 
     def committed(self):
         page = copy.deepcopy(self)
@@ -37,7 +45,10 @@ class World:
         self.disk = {}  # by name: (saved peer, committed page)
         self.flying = []  # envelopes on their way; one may be there twice
         self.copies = defaultdict(int)  # by envelope: how often it left its sender's machine
+        self.answers = []  # on their way back: (asker, how it hears it)
+        self.contacts = []  # whatever a hello has ever shown
         self.farewells = []
+        self.lost = {}  # who came back in a later epoch, and was not forgotten -> founded with
         self.forgotten = {}  # who -> founded with
         self.founded = 0
         self.destroyed_by_the_gone = 0
@@ -89,10 +100,20 @@ class World:
                 assert total == sum(page.sent[receiver].values()), f"{name} -> {receiver}"
             if peer.rules.inbox.mass == "keep":
                 assert peer.waiting == sum(self.waits(peer, page.accepted).values()), name
+            self.check_settled(peer)
         destroyed = sum(sum(peer.destroyed.values()) for peer in self.peers.values())
         destroyed += self.destroyed_by_the_gone
         held = sum(page.held for page in self.live())
         assert held + self.on_links() + self.written_off() + destroyed == self.founded
+
+    def check_settled(self, peer):
+        """Rule 9: a link that is not unsettled was accepted in full by the boot that its sender knows."""
+        for receiver, total in peer.sent.items():
+            other = self.peers.get(name_of(receiver))
+            if other is None or other.me != receiver or other.status != "open" or receiver in peer.closed:
+                continue
+            if receiver not in peer.unsettled and other.boot == peer.boots.get(receiver, 1):
+                assert other.answer(peer.me).accepted == total, f"{peer.me} -> {receiver} is not settled"
 
     def audit(self):
         return audit([self.disk[name][0] for name in self.disk])
@@ -102,6 +123,7 @@ class World:
         self.peers[name_of(peer.me)] = peer
         self.book[peer.me] = Page(peer.held)
         self.founded += peer.held
+        self.contacts.append(peer.contact)
         self.commit(name_of(peer.me))
 
     def commit(self, name):
@@ -130,10 +152,10 @@ class World:
         self.page(self.peers[name]).taken = None
 
     def finish(self, name, receivers, lost=False, steps=None):
-        """End the event and send; `lost`: the sender dies between commit and send."""
+        """End the event and send; `lost`: the sender dies between commit and send. Receivers are names, or contacts."""
         peer = self.peers[name]
         page = self.page(peer)
-        contacts = [self.peers[r].contact for r in receivers]
+        contacts = [self.peers[r].contact if isinstance(r, str) else r for r in receivers]
         arrived = sum(self.waits(peer, page.taken).values())
         destroyed = -sum(peer.destroyed.values())
         trained = {} if steps is None else {"steps": steps}
@@ -142,7 +164,7 @@ class World:
         page.held += arrived - destroyed
         page.credited.update(page.taken)
         page.taken = None
-        open_ones = [c.peer for c in contacts if c.peer not in page.closed]
+        open_ones = [c.peer for c in contacts if c.peer not in page.closed and not page.is_over(c.peer)]
         served = open_ones[: max(0, page.held - 1)]
         share = page.held // (len(served) + 1)
         if served and steps is not None and self.rules.full_after:
@@ -150,6 +172,8 @@ class World:
         page.held -= share * len(served)
         for receiver in served:
             page.sent[receiver][peer.sequence] = share
+        for other in (*served, *page.credited):
+            page.meets(other)
         assert [env.receiver for env in envelopes[: len(served)]] == served
         self.send(name, envelopes, lost)
         return envelopes
@@ -172,7 +196,7 @@ class World:
             self.flying += envelopes
 
     def deliver(self, env, answer=True):
-        """Let a copy of `env` arrive; its receiver's answer may be lost."""
+        """Let a copy of `env` arrive; its receiver's answer may be lost, or come "later"."""
         self.copies[env] += 1
         peer = self.peers.get(name_of(env.receiver))
         if peer is None or peer.me != env.receiver or peer.status != "open":
@@ -181,14 +205,18 @@ class World:
         news = env.sequence > page.accepted.get(env.sender, 0) and env.sender not in peer.forgotten
         before = peer.snapshot()
         receipt = peer.receive(env)
-        if news:
+        if news and receipt.news:
             page.accepted[env.sender] = env.sequence
         else:
             assert not receipt.news
+            assert not news or page.is_over(env.sender), "only an epoch that is over is refused beside what is old"
             assert peer.snapshot() == before, "what is refused changes nothing, not even order"
         sender = self.peers.get(name_of(env.sender))
-        if answer and sender is not None and sender.me == env.sender:
-            sender.arrived(env, peer.boot)
+        if sender is not None and sender.me == env.sender:
+            if answer == "later":
+                self.answers.append((env.sender, ("arrived", env, peer.boot)))
+            elif answer:
+                sender.arrived(env, peer.boot)
         return receipt
 
     def fail(self, env):
@@ -209,14 +237,31 @@ class World:
             sent[env.sequence] = 0
             page.held += back
 
-    def gossip(self, asker, receiver):
+    def gossip(self, asker, receiver, later=False):
         a, b = self.peers[asker], self.peers[receiver]
-        a.hear(b.answer(a.me))
+        self.contacts.append(b.contact)
+        self.answers.append((a.me, ("hear", b.answer(a.me))))
+        if not later:
+            self.hear(self.answers[-1])
+
+    def hear(self, answer):
+        """Let one of the answers under way come back."""
+        self.answers.remove(answer)
+        asker, (how, *said) = answer
+        peer = self.peers.get(name_of(asker))
+        if peer is None or peer.me != asker:
+            return
+        getattr(peer, how)(*said)
+        who = said[0].peer if how == "hear" else said[0].receiver
+        page = self.page(peer)
+        if who not in page.closed and (page.sent.get(who) or name_of(who) in page.epochs):
+            page.meets(who)
 
     def crash(self, name):
         """Kill a peer and start it again from its last commit."""
         state, page = self.disk[name]
         self.peers[name] = self.peer_class.restore(state, self.rules)
+        self.contacts.append(self.peers[name].contact)
         self.book[self.peers[name].me] = copy.deepcopy(page)
         self.commit(name)
 
@@ -272,33 +317,47 @@ class World:
 
     def forget(self, name, told):
         """Declare a peer gone for ever. `told` are the names that hear of it now."""
-        who = self.peers[name].me
-        self.forgotten[who] = self.peers[name].founded
-        self.destroyed_by_the_gone += sum(self.peers[name].destroyed.values())
-        del self.peers[name], self.disk[name]
+        who = self.lose(name)
+        self.forgotten[who] = self.lost.pop(who)
         for other in told:
             self.hear_forgotten(other, who)
+
+    def lose(self, name):
+        """End a peer, with all that it knew."""
+        peer = self.peers.pop(name)
+        self.lost[peer.me] = peer.founded
+        self.destroyed_by_the_gone += sum(peer.destroyed.values())
+        del self.disk[name]
+        return peer.me
 
     def hear_forgotten(self, name, who):
         self.peers[name].forget(who, self.forgotten[who])
         self.page(self.peers[name]).closed.add(who)
         self.commit(name)
 
-    def renew(self, name):
-        """Lose a peer's state: it comes back in a new epoch, and the old one is forgotten."""
+    def renew(self, name, forget=True):
+        """Let a peer come back in a new epoch; the old one is forgotten, now or later."""
         peer = self.peers[name]
         epoch = epoch_of(peer.me)
         while peer_id(name, epoch) in self.book:
             epoch += 1
-        others = [other for other in self.peers if other != name]
-        self.forget(name, others)
+        if forget:
+            self.forget(name, [other for other in self.peers if other != name])
+        else:
+            self.lose(name)
         fresh = peer.renewed(epoch)
-        fresh.forget(peer.me, peer.founded)
+        closed = self.page(peer).closed
         self.add(fresh)
+        self.page(fresh).closed |= closed
+        self.commit(name)
+        if forget:
+            self.hear_forgotten(name, peer.me)
 
     def settle(self, rounds=30):
         """On a perfect network, let unsettled links be served, and nothing else: everything must come home."""
         self.flying.clear()
+        self.forgotten |= self.lost
+        self.lost.clear()
         for name in self.peers:
             if self.page(self.peers[name]).taken is not None:
                 self.abort(name)

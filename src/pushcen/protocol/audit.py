@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pushcen.protocol.messages import PeerId
+from pushcen.protocol.messages import PeerId, sender_of
 
 
 class Violation(NamedTuple):
@@ -88,13 +88,3 @@ def audit(states: Iterable[dict[str, Any]]) -> Audit:
         missing=missing,
         violations=violations,
     )
-
-
-def sender_of(link: str) -> PeerId:
-    """Take the sender out of a link's name.
-
-    >>> sender_of("ward#3/1"), sender_of("ward#3/1#2")
-    ('ward#3/1', 'ward#3/1')
-    """
-    name, _, rest = link.rpartition("/")
-    return PeerId(f"{name}/{rest.partition('#')[0]}")

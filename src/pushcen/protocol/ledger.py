@@ -1,6 +1,6 @@
 """All of a peer that must survive a crash: what it holds, sent and credited. Saved as plain data, fit for JSON."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from typing import Any
 
 from pushcen.errors import ProtocolError
@@ -9,7 +9,8 @@ from pushcen.protocol.messages import PeerId
 
 VERSION = 1
 STATUSES = ("open", "leaving", "forgotten")
-NONE: Mapping[Any, int] = {}  # shared by all peers: what is rarely anything is replaced, not changed
+NONE: dict[Any, Any] = {}  # shared by all peers: what is rarely anything is an own dict from its first entry on
+NOBODY: set[PeerId] = set()  # shared likewise
 
 
 class Ledger:
@@ -28,6 +29,7 @@ class Ledger:
         "founded",
         "held",
         "me",
+        "past",
         "sent",
         "sequence",
         "status",
@@ -42,13 +44,14 @@ class Ledger:
         self.sequence = 0  # of the newest envelope
         self.events = 0  # compute events finished
         self.status = "open"
-        self.destroyed: Mapping[str, int] = NONE  # by rule
-        self.forgotten: Mapping[PeerId, int] = NONE  # who was written off, and what each was founded with
+        self.destroyed: dict[str, int] = NONE  # by rule
+        self.forgotten: dict[PeerId, int] = NONE  # who was written off, and what each was founded with
+        self.past: dict[str, int] = NONE  # by name, where a later epoch was met: earlier ones than this are over
         self.sent: dict[PeerId, int] = {}  # by receiver: the running total
         self.unsettled: dict[PeerId, tuple[int, int, bool]] = {}  # see `Sender`
-        self.boots: Mapping[PeerId, int] = NONE  # of receivers known to have started more than once
-        self.closed: frozenset[PeerId] = frozenset()  # receivers that take nothing any more
-        self.confirmed: Mapping[PeerId, int] = NONE  # while leaving: what receivers have committed
+        self.boots: dict[PeerId, int] = NONE  # of receivers known to have started more than once
+        self.closed: set[PeerId] = NOBODY  # receivers that take nothing any more
+        self.confirmed: dict[PeerId, int] = NONE  # while leaving: what receivers have committed
         self.credited: Tops = {}  # by link: what is credited
         self.expects: Container[PeerId] = ()  # receivers whose answers are under way; the driver's, and never saved
 
@@ -65,6 +68,7 @@ class Ledger:
             "status": self.status,
             "destroyed": dict(self.destroyed),
             "forgotten": dict(self.forgotten),
+            "past": dict(self.past),
             "sent": dict(self.sent),
             "unsettled": list(self.unsettled),
             "boots": dict(self.boots),
@@ -82,8 +86,9 @@ class Ledger:
             setattr(self, name, count(state, name))
         for name in ("destroyed", "forgotten", "sent", "boots", "confirmed"):
             setattr(self, name, {key: count(state[name], key) for key in state[name]})
+        self.past = {name: count(state["past"], name) for name in state.get("past", ())}
         self.unsettled = {who: (0, 0, True) for who in state["unsettled"] if count(state["sent"], who)}
-        self.closed = frozenset(state["closed"])
+        self.closed = {*state["closed"], *self.forgotten}
         for link, (total, sequence) in state["credited"].items():  # into the dict that the mailbox reads
             self.credited[link] = count({link: total}, link) << SHIFT | count({link: sequence}, link)
 

@@ -18,6 +18,7 @@ _new = tuple.__new__  # makes a named tuple at a third of the price of calling i
 SHIFT = 64
 LOW = 2**SHIFT - 1
 _NONE: Tops = {}  # shared by all mailboxes: what is mostly empty is replaced, never changed
+_NEWER: dict[str, Envelope] = {}
 
 
 class Receipt(NamedTuple):
@@ -89,6 +90,7 @@ class Newest:
         "_event",
         "_keep",
         "_limit",
+        "_moved",
         "_waiting",
         "_weights",
         "evicted",
@@ -102,7 +104,8 @@ class Newest:
         self._limit = limit
         self._keep = keep
         self._waiting: dict[str, Envelope] = {}
-        self._counted = _NONE  # where mass was folded or destroyed since the last event began: up to which top
+        self._counted = _NONE  # where mass was folded, destroyed or only served again since the last event began
+        self._moved = _NEWER  # on links of which the running event took an entry: what serves them again, with no mass
         self._event: _Event | None = None
         self._destroyed = _NONE
         self.folded = self.replaced = self.evicted = 0
@@ -138,7 +141,7 @@ class Newest:
                     f"total = {total} on {envelope.sender}'s envelope {sequence}: was {top_total} before"
                 )
             if self._weights.moves_mass and (before is None or not self._keep):
-                self._move_top(link, sequence, total)
+                self._move_top(link, envelope)
                 return TAKEN
         if before is None and len(waiting) != self._limit:  # the hot path of `_store`
             waiting[link] = envelope
@@ -169,6 +172,11 @@ class Newest:
         for rule, share in event.destroyed.items():
             self._destroy(rule, share)
         self._waiting, self._counted = event.waiting, event.counted
+        moved, self._moved = self._moved, _NEWER
+        for link, envelope in moved.items():
+            self._renew(link, envelope)
+            if counted[link] == _top(envelope):  # no mass of the link was folded or destroyed meanwhile
+                del counted[link]
         receipts = [self._drop(link, "replaced") for link in counted if link in event.waiting]
         self._counted = self._counted | counted
         receipts += [self._store(link, envelope) for link, envelope in newer.items()]
@@ -181,7 +189,7 @@ class Newest:
             credited.update(event.counted)
         for link, envelope in event.waiting.items():
             credited[link] = envelope[4] << SHIFT | envelope[3]
-        self._event = None
+        self._event, self._moved = None, _NEWER
         return event.destroyed
 
     def peek(self) -> list[Entry]:
@@ -200,11 +208,13 @@ class Newest:
     def save(self) -> list[Any]:
         """Give all that is here as plain data and envelopes."""
         here = _Event(self._waiting, self._counted, self.folded, self._destroyed)
-        return [_plain(here), self._event and _plain(self._event), self.replaced, self.evicted]
+        event = self._event and _plain(self._event)
+        return [_plain(here), event, self.replaced, self.evicted, list(self._moved.values())]
 
     def restore(self, state: list[Any]) -> None:
         """Take over what `save` gave."""
-        here, event, self.replaced, self.evicted = state
+        here, event, self.replaced, self.evicted, *moved = state
+        self._moved = _by_link(moved[0]) if moved else _NEWER  # earlier checkpoints have none
         self._waiting, self._counted, self.folded, self._destroyed = _revive(here)
         self._event = _revive(event) if event else None
 
@@ -213,15 +223,27 @@ class Newest:
         top = self._counted.get(link)
         if not top and self._event:
             envelope = self._event.waiting.get(link)
-            top = envelope.total << SHIFT | envelope.sequence if envelope else self._event.counted.get(link)
+            top = _top(envelope) if envelope else self._event.counted.get(link)
         return top or self._credited.get(link, 0)
 
-    def _move_top(self, link: str, sequence: int, total: int) -> None:
+    def _move_top(self, link: str, envelope: Envelope) -> None:
         """Note an envelope that brings no mass, since its link was served again: nothing to weigh."""
         if link in self._waiting:
-            self._waiting[link] = self._waiting[link]._replace(sequence=sequence)
-        else:
-            self._count(link, total << SHIFT | sequence)
+            self._renew(link, envelope)
+            return
+        if self._event and link in self._event.waiting:
+            before = self._moved.get(link)
+            if self._counted.get(link) == (_top(before) if before else None):  # nothing was folded or destroyed
+                if self._moved is _NEWER:
+                    self._moved = {}
+                self._moved[link] = envelope
+        self._count(link, _top(envelope))
+
+    def _renew(self, link: str, envelope: Envelope) -> None:
+        """Let an envelope that brings no mass renew the model of the entry that waits; with `drop`, only its top."""
+        before = self._waiting[link]
+        self._waiting[link] = envelope if self._keep else before._replace(sequence=envelope.sequence)
+        self.replaced += self._keep
 
     def _store(self, link: str, envelope: Envelope) -> Receipt:
         waiting = self._waiting
@@ -241,7 +263,7 @@ class Newest:
         """Let go of what waits on a link: to be folded, or destroyed."""
         base, envelope = self._base(link), self._waiting.pop(link)
         share = envelope.total - (base >> SHIFT)
-        self._count(link, envelope.total << SHIFT | envelope.sequence)
+        self._count(link, _top(envelope))
         if not self._keep:
             self._destroy(rule, share)
             return TAKEN
@@ -269,5 +291,12 @@ def _plain(event: _Event) -> list[Any]:
 
 def _revive(state: list[Any]) -> _Event:
     envelopes, counted, folded, destroyed = state
-    waiting = {envelope.link: envelope for envelope in (Envelope(*fields) for fields in envelopes)}
-    return _Event(waiting, dict(counted), folded, dict(destroyed))
+    return _Event(_by_link(envelopes), dict(counted), folded, dict(destroyed))
+
+
+def _by_link(envelopes: list[Any]) -> dict[str, Envelope]:
+    return {envelope.link: envelope for envelope in (Envelope(*fields) for fields in envelopes)}
+
+
+def _top(envelope: Envelope) -> int:
+    return envelope[4] << SHIFT | envelope[3]

@@ -67,6 +67,16 @@ def name_of(peer: PeerId) -> str:
     return peer.rpartition("/")[0]
 
 
+def sender_of(link: str) -> PeerId:
+    """Take the sender out of a link's name.
+
+    >>> sender_of("ward#3/1"), sender_of("ward#3/1#2")
+    ('ward#3/1', 'ward#3/1')
+    """
+    name, _, rest = link.rpartition("/")
+    return PeerId(f"{name}/{rest.partition('#')[0]}")
+
+
 class Envelope(NamedTuple):
     """One push: who, to whom, which part of the model, and the running total of mass on this link.
 

@@ -104,7 +104,7 @@ class Peer(Sender):
         peer = type(self)(peer_id(name_of(self.me), epoch), 0, self.rules)
         if epoch <= epoch_of(self.me):
             raise ProtocolError(f"epoch = {epoch}: must be later than that of {self.me}")
-        peer.forgotten = self.forgotten
+        peer.forgotten, peer.closed, peer.past = dict(self.forgotten), set(self.closed), dict(self.past)
         return peer
 
     @property
@@ -139,7 +139,7 @@ class Peer(Sender):
             or (part != 0 if self._mass else total != 0 or part.__class__ is not int or part < 0)
         ):
             raise _malformed(envelope, self.me)
-        if self.status != "open" or (self.forgotten and sender in self.forgotten):
+        if self.status != "open" or (self.forgotten and sender in self.forgotten) or self.is_over(sender):
             return OLD
         return self._mailbox.put(envelope)
 
@@ -186,8 +186,8 @@ class Peer(Sender):
         self.held += taken
         if not self._mass:
             return self._plain(receivers, payload, parts or [0] * len(receivers))
-        if self.closed:
-            receivers = [contact for contact in receivers if contact[0] not in self.closed]
+        if self.closed or self.past:
+            receivers = [contact for contact in receivers if self._is_open(contact[0])]
         served = receivers[: max(self.held - 1, 0)]
         share = self.held // (len(served) + 1)
         full = self.rules.full_after
@@ -213,7 +213,7 @@ class Peer(Sender):
         """Give all that a leaving peer holds to its heirs, and serve again whatever is owed."""
         self._check("leaving")
         self._check_receivers(heirs, ())
-        heirs = [contact for contact in heirs if contact[0] not in self.closed][: self.held]
+        heirs = [contact for contact in heirs if self._is_open(contact[0])][: self.held]
         if not heirs:
             return self.serve(payload, len(self.sent))
         odd = self.held % len(heirs)

@@ -1,16 +1,17 @@
 """A peer's sending side: what it owes whom, what has arrived, and what comes back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol.ledger import Ledger
-from pushcen.protocol.messages import Answer, Contact, Envelope, Farewell, Payload, PeerId, epoch_of, name_of
+from pushcen.protocol.epochs import Epochs
+from pushcen.protocol.ledger import NOBODY, NONE
+from pushcen.protocol.messages import Answer, Contact, Envelope, Farewell, Payload, PeerId
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
 
 
-class Sender(Ledger):
+class Sender(Epochs):
     """The sender's end of all links.
 
     A link is *unsettled* while something sent on it is not known to be accepted by the receiver's current boot.
@@ -22,32 +23,28 @@ class Sender(Ledger):
     __slots__ = ()
 
     def arrived(self, envelope: Envelope, boot: int) -> None:
-        """Note that the receiver has accepted `envelope`, in its boot of this number: the short form of `hear`."""
-        peer = envelope[1]
-        current = (boot == 1 and not self.boots) or self._is_current(peer, boot)
-        if current and peer in self.unsettled and envelope[4] >= self.sent[peer]:
-            del self.unsettled[peer]
+        """Note that the receiver has accepted `envelope`, in its boot of this number.
+
+        It is `hear` with what that proves: the total accepted is this envelope's, or more.
+        """
+        if envelope[0] != self.me:
+            raise ProtocolError(f"envelope of {envelope.sender}: its arrival says nothing to {self.me}")
+        peer, total = envelope[1], envelope[4]
+        if boot == 1 and not self.boots and total == self.sent.get(peer, 0):  # the hot path of `_accepts`
+            self.unsettled.pop(peer, None)
+        elif self._is_open(peer):
+            self._accepts(peer, boot, total, latest=False)
 
     def hear(self, answer: Answer) -> None:
-        """Note what a receiver says of the link to it. News of an earlier boot changes nothing."""
+        """Note what a receiver says of the link to it. News of an earlier boot or epoch changes nothing."""
         peer, boot, credited, accepted = answer
-        sent = self.sent.get(peer, 0)
-        if peer in self.closed:
-            return
-        if credited > sent or accepted > sent:
-            raise ProtocolError(
-                f"{peer} has {max(credited, accepted)} from {self.me}, which has sent it {sent}:"
-                f" {self.me} runs on an older copy of its state, and needs a new epoch"
-            )
-        self._supersede(peer)
-        if not self._is_current(peer, boot):
-            return
-        if self.status == "leaving":
-            self.confirmed = {**self.confirmed, peer: max(credited, self.confirmed.get(peer, 0))}
-        if accepted == sent:
-            self.unsettled.pop(peer, None)
-        elif peer not in self.unsettled:
-            self.unsettled[peer] = (0, 0, True)
+        if self._is_open(peer):
+            self._accepts(peer, boot, max(accepted, credited), latest=True)
+        self._spoke(peer)
+        if self.status == "leaving" and credited <= self.sent.get(peer, 0):
+            if self.confirmed is NONE:
+                self.confirmed = {}
+            self.confirmed[peer] = max(credited, self.confirmed.get(peer, 0))
 
     def failed(self, envelope: Envelope) -> int:
         """Take back what `envelope` added, since no byte of any copy of it left this machine; return how much.
@@ -90,18 +87,15 @@ class Sender(Ledger):
         """Write off a peer that is gone for ever, founded with so much. Of itself: only a new epoch is left."""
         if who == self.me:
             self.status = "forgotten"
-        elif who not in self.forgotten:
-            self.forgotten = {**self.forgotten, who: founded}
-            self._close(who)
+            return
+        if self.forgotten is NONE:
+            self.forgotten = {}
+        self.forgotten.setdefault(who, founded)
+        self._close(who)
 
     def _push(self, receivers: Sequence[Contact], share: int, payload: Payload, repairs: int) -> list[Envelope]:
         """Send `share` to each receiver, and no new mass to as many as `repairs` unsettled links beside them."""
         sent, unsettled, me = self.sent, self.unsettled, self.me
-        others: Iterable[PeerId] = ()
-        if unsettled and repairs:
-            served = {contact[0] for contact in receivers}
-            waiting = self.expects
-            others = list(islice((who for who in unsettled if who not in served and who not in waiting), repairs))
         sequence = self.sequence = self.sequence + 1
         self.held -= share * len(receivers)
         settled = not unsettled
@@ -115,36 +109,57 @@ class Sender(Ledger):
             else:
                 self._note(peer, boot, push, new=not before)
             envelopes.append(_new(Envelope, (me, peer, 0, sequence, total, payload)))
-        for peer in others:
-            del unsettled[peer]
-            unsettled[peer] = (sequence, 0, True)
-            envelopes.append(Envelope(me, peer, 0, sequence, sent[peer], payload))
+        self._follow()
+        if repairs and len(unsettled) > len(receivers):
+            served, waiting = {contact[0] for contact in receivers}, self.expects
+            others = (who for who in unsettled if who not in served and who not in waiting)
+            for peer in list(islice(others, repairs)):
+                del unsettled[peer]
+                unsettled[peer] = (sequence, 0, True)
+                envelopes.append(Envelope(me, peer, 0, sequence, sent[peer], payload))
         return envelopes
 
     def _note(self, peer: PeerId, boot: int, push: tuple[int, int, bool], new: bool) -> None:
         """List `peer` as unsettled by `push`, in whatever state the link to it was."""
-        restarted = boot > self.boots.get(peer, 1)
+        restarted = self._restarted(peer, boot)
         before = self.unsettled.pop(peer, None) is not None or (restarted and not new)
         self.unsettled[peer] = (*push[:2], before)
-        if restarted:
-            self.boots = {**self.boots, peer: boot}
-        if new:
-            self._supersede(peer)
 
-    def _is_current(self, peer: PeerId, boot: int) -> bool:
-        """Say whether no later boot of `peer` is known; remember this one."""
-        known = self.boots.get(peer, 1)
-        if boot > known:
-            self.boots = {**self.boots, peer: boot}
-        return boot >= known
+    def _accepts(self, peer: PeerId, boot: int, total: int, *, latest: bool) -> None:
+        """Note that a boot of `peer` has accepted a total; if not its `latest` word, then that much or more."""
+        sent = self.sent.get(peer, 0)
+        if total > sent:
+            raise ProtocolError(
+                f"{peer} has {total} from {self.me}, which has sent it {sent}:"
+                f" {self.me} runs on an older copy of its state, and needs a new epoch"
+            )
+        if boot < self.boots.get(peer, 1):
+            return
+        restarted = self._restarted(peer, boot)
+        if total == sent:
+            self.unsettled.pop(peer, None)
+        elif peer not in self.unsettled:
+            if latest or restarted:
+                self.unsettled[peer] = (0, 0, True)
+        elif restarted:  # so what was accepted before the newest push may be in doubt again
+            newest, added, before = self.unsettled[peer]
+            self.unsettled[peer] = (newest, added, before or total < sent - added)
+
+    def _restarted(self, peer: PeerId, boot: int) -> bool:
+        """Say whether a boot of `peer` is later than those known; remember it."""
+        if boot <= self.boots.get(peer, 1):
+            return False
+        if self.boots is NONE:
+            self.boots = {}
+        self.boots[peer] = boot
+        return True
+
+    def _is_open(self, peer: PeerId) -> bool:
+        """Say whether `peer` may still take something in."""
+        return peer not in self.closed and not self.is_over(peer)
 
     def _close(self, peer: PeerId) -> None:
-        self.closed |= {peer}
+        if self.closed is NOBODY:
+            self.closed = set()
+        self.closed.add(peer)
         self.unsettled.pop(peer, None)
-
-    def _supersede(self, peer: PeerId) -> None:
-        """Stop trying links to earlier epochs of `peer`: nobody will ever answer there."""
-        prefix = name_of(peer) + "/"
-        for other in [other for other in self.unsettled if other != peer and other.startswith(prefix)]:
-            if name_of(other) == name_of(peer) and epoch_of(other) < epoch_of(peer):
-                del self.unsettled[other]

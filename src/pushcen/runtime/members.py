@@ -4,7 +4,7 @@ Pure bookkeeping: the time is passed in, and so is the random generator. Times a
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -167,15 +167,6 @@ def check_address(address: str) -> str:
     if match is None or not 0 < int(match[2]) < 65536:
         raise OptionError(f"address {address!r:.100}: must be HOST:PORT, such as 192.0.2.7:7000")
     return address
-
-
-def newest_epoch(name: str, peers: Iterable[PeerId]) -> int:
-    """Find the latest epoch of a name among identities; 0 if it is not there.
-
-    >>> newest_epoch("ann", ["ann/1", "bob/9", "ann/3"])
-    3
-    """
-    return max((epoch_of(peer) for peer in peers if name_of(peer) == name), default=0)
 
 
 def _version(contact: Contact) -> tuple[int, int]:

@@ -253,7 +253,7 @@ class Node:
 
     def owed(self, name: str) -> bool:
         """Say whether there is mass on the link to a peer that it may not have."""
-        return any(name_of(peer) == name for peer in self.peer.unsettled)
+        return self.peer.owes(name)
 
     def renew(self, why: str) -> None:
         """Note that this peer runs on an older copy of its state, or was forgotten: it needs a new epoch."""

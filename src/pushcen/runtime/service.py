@@ -20,7 +20,6 @@ from pushcen.protocol.wire import read_header
 from pushcen.runtime.claims import Word
 from pushcen.runtime.gate import CALLS, Behaviour, Context, Gate
 from pushcen.runtime.limits import Budget, Rate, connections
-from pushcen.runtime.members import newest_epoch
 from pushcen.runtime.node import Node, Refusal
 from pushcen.runtime.wire import Hello, News
 from pushcen.runtime.wire.pieces import Bytes, read_piece
@@ -223,9 +222,7 @@ class Service:
 
     def _is_new_epoch(self, name: str, epoch: int) -> bool:
         """Say whether an epoch is later than those known of a name, and shown too soon; an earlier one is refused."""
-        peer = self._node.peer
-        known = newest_epoch(name, peer.sent)
-        known = max(known, newest_epoch(name, (link.partition("#")[0] for link in peer.credited)))  # type: ignore[misc]
+        known = self._node.peer.latest_epoch(name)
         if contact := self._node.members.contact(name):
             known = max(known, epoch_of(contact.peer))
         if epoch < known:
