@@ -5,10 +5,10 @@ from typer.testing import CliRunner
 
 from pushcen.cli import app
 from pushcen.errors import ConfigError
+from pushcen.folder import Folder
 from pushcen.reproduce.experiment import SCALES, names, read, world
 from pushcen.reproduce.paper import DATASETS
 from pushcen.reproduce.plan import Store, plan, steps
-from pushcen.runs.run import CONFIG
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -61,12 +61,9 @@ def test_all_tables_share_the_runs_that_they_have_in_common():
 
 
 def test_a_run_is_found_by_its_config_and_not_by_its_name(tmp_path):
-    from pushcen.config import write_toml
-
     [one, other, *_] = plan(read("table6"), "cifar10", "small")
     folder = tmp_path / "any name" / "at all"
-    folder.mkdir(parents=True)
-    write_toml(one.config.plain(), folder / CONFIG)
+    Folder(folder).write_config(one.config.plain())
     store = Store(tmp_path)
     assert store.folder(one) == folder
     assert store.find(one.config).folder == folder
@@ -76,12 +73,9 @@ def test_a_run_is_found_by_its_config_and_not_by_its_name(tmp_path):
 
 
 def test_a_name_that_another_run_has_is_not_taken(tmp_path):
-    from pushcen.config import write_toml
-
     [one, *_] = plan(read("table6"), "cifar10", "small")
     [changed, *_] = plan(read("table6"), "cifar10", "small", settings={"horizon": 3.0})
-    (tmp_path / one.name).mkdir()
-    write_toml(one.config.plain(), tmp_path / one.name / CONFIG)
+    Folder(tmp_path / one.name).write_config(one.config.plain())
     assert Store(tmp_path).folder(changed) == tmp_path / f"{one.name}-2"
 
 

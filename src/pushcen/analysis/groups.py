@@ -5,10 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pushcen.config.build import flat
 from pushcen.runs import Run
-
-_BESIDE = ("seed", "executor", "checkpoint")  # what does not set runs apart
 
 
 @dataclass(frozen=True)
@@ -70,11 +67,11 @@ def sd(values: Sequence[float]) -> float:
 
 def group(runs: Sequence[Run]) -> list[Group]:
     """Put runs together that differ in their seeds only, in the order given, and label them by what sets them apart."""
-    found: dict[str, list[Run]] = {}
-    settings: dict[str, dict[str, Any]] = {}
+    found: dict[frozenset[Any], list[Run]] = {}
+    settings: dict[frozenset[Any], dict[str, Any]] = {}
     for run in runs:
-        own = flat({name: value for name, value in run.config.items() if name not in _BESIDE})
-        key = repr(sorted(own.items(), key=lambda item: item[0]))
+        own = {key: value for key, value in run.identity().items() if key != "seed"}
+        key = frozenset(own.items())
         found.setdefault(key, []).append(run)
         settings[key] = own
     labels = _labels(list(settings.values()), [members[0] for members in found.values()])

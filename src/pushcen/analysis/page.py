@@ -13,7 +13,7 @@ from pushcen.analysis.style import drawing
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.tables import comparison
 from pushcen.analysis.units import percent
-from pushcen.config.build import flat
+from pushcen.config import flat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

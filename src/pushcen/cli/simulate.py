@@ -75,10 +75,11 @@ def watched(config: "Config", folder: Path, label: str, track: list[str], again:
 def show(run: "Run") -> None:
     """Print the closing table, and where everything is."""
     from pushcen.analysis import comparison, group
+    from pushcen.folder import METRICS
 
     console = Console(highlight=False)
     console.print(comparison(group([run])).rich())
-    files = ", ".join(name for name in ("accuracy.png", "metrics.jsonl") if (run.folder / name).is_file())
+    files = ", ".join(name for name in ("accuracy.png", METRICS) if (run.folder / name).is_file())
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
 
 

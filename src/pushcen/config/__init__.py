@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pushcen.config.build import Builder, Registry, Text, flat
-from pushcen.config.config import Config, TaskChoice, differences, plain_method, put
+from pushcen.config.build import Builder, Registry, Text
+from pushcen.config.config import Config, TaskChoice, plain_method, put
 from pushcen.config.flags import parse_settings
-from pushcen.config.toml import presets, read_toml, write_toml
+from pushcen.config.toml import presets, read_toml
 from pushcen.errors import ConfigError
+from pushcen.simulation.world import differences, flat
 
 
 def load_config(source: str | Path | Mapping[str, Any] = "digits", settings: Mapping[str, Any] | None = None) -> Config:
@@ -43,5 +44,4 @@ __all__ = [
     "presets",
     "put",
     "read_toml",
-    "write_toml",
 ]

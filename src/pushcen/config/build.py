@@ -140,18 +140,6 @@ class Builder:
         return self._section(chosen, {k: v for k, v in values.items() if k != "name"}, at, problems, known)
 
 
-def flat(values: Mapping[str, Any], at: str = "") -> dict[str, Any]:
-    """Return nested values by their full keys.
-
-    >>> flat({"clients": 3, "network": {"loss": 0.1}})
-    {'clients': 3, 'network.loss': 0.1}
-    """
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        found |= flat(value, f"{at}{name}.") if isinstance(value, Mapping) else {at + name: value}
-    return found
-
-
 @functools.cache
 def hints(kind: Any) -> dict[str, Any]:
     """Return the type of each field that can be set."""

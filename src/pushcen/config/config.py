@@ -1,20 +1,19 @@
 """The config of both worlds: the simulated one, what clients learn, and how real peers behave."""
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pushcen.config.build import Builder, Registry, flat
+from pushcen.config.build import Builder, Registry
 from pushcen.errors import ConfigError, PushcenError, called
-from pushcen.learning import TaskFunction, Training, load_task
-from pushcen.methods import Method, PushCen, method_named
+from pushcen.learning import TaskFunction, load_task
+from pushcen.methods import Method, PushCen, method_name, method_named
 from pushcen.runtime.settings import Runtime
 from pushcen.simulation import World
+from pushcen.simulation.world import ONLY_REAL, flat
+from pushcen.simulation.world.identity import Identity
 from pushcen.tasks import DataSource, ImageTask
-
-_CARRIED_OUT = ("executor", "checkpoint", "runtime")  # sections about how a run is carried out, which changes no result
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,9 @@ class Config(World):
     """
 
     method: Method = field(default_factory=PushCen)
-    training: Training = field(default_factory=Training)
     task: TaskChoice = TaskChoice()
     data: DataSource = field(default_factory=DataSource)
-    runtime: Runtime = field(default_factory=Runtime)
+    runtime: Runtime = field(default_factory=Runtime, metadata=ONLY_REAL)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":
@@ -77,6 +75,18 @@ class Config(World):
         plain_first = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
         return plain_first | values
 
+    @classmethod
+    def identity_of(cls, values: Mapping[str, Any], *, real: bool = False) -> Identity:
+        """Return the identity of a config that was written down; where a function is the task, `data` is not read.
+
+        >>> config = Config.of({"clients": 5, "runtime": {"patience": 1.0}})
+        >>> Config.identity_of(config.plain()) == config.identity() == Config.of({"clients": 5}).identity()
+        True
+        """
+        found = super().identity_of(values, real=real)
+        unread = ("task.model", "task.weights", "data.") if found["task.function"] else ()
+        return {key: value for key, value in found.items() if not key.startswith(unread)}
+
     def task_function(self) -> TaskFunction:
         """Return what makes each client's task."""
         if self.task.function:
@@ -91,7 +101,7 @@ class Config(World):
     @property
     def method_name(self) -> str:
         """The name by which its method is found."""
-        return _name(type(self.method))
+        return method_name(type(self.method))
 
     @property
     def task_name(self) -> str:
@@ -146,18 +156,6 @@ def put(values: dict[str, Any], key: str, value: Any) -> None:
     at[last] = value
 
 
-def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    """Return the keys in which two plain configs differ, but for how a run is carried out.
-
-    >>> differences({"seed": 1, "network": {"loss": 0.0}}, {"seed": 1, "network": {"loss": 0.1}, "executor": {}})
-    ['network.loss']
-    """
-    mine, yours = (
-        flat({name: value for name, value in values.items() if name not in _CARRIED_OUT}) for values in (one, other)
-    )
-    return sorted(key for key in mine.keys() | yours.keys() if mine.get(key) != yours.get(key))
-
-
 def plain_method(method: Method) -> dict[str, Any]:
     """Return a method as the section `method` has it.
 
@@ -167,11 +165,4 @@ def plain_method(method: Method) -> dict[str, Any]:
     return BUILDER.plain(method)
 
 
-def _name(kind: type[Method]) -> str:
-    with contextlib.suppress(PushcenError):
-        if method_named(kind.name) is kind:
-            return kind.name
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
-BUILDER = Builder({Method: Registry(method_named, _name)})
+BUILDER = Builder({Method: Registry(method_named, method_name)})

@@ -1,12 +1,9 @@
 """Configs as TOML files."""
 
 import tomllib
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
-
-import tomlkit
 
 from pushcen.errors import ConfigError
 
@@ -40,10 +37,3 @@ def read_toml(source: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{source}: no such file; the configs that come with pushcen are {known}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{source}: {error}") from None
-
-
-def write_toml(values: Mapping[str, Any], path: Path) -> None:
-    """Write nested values; a reader sees the old file or the new one, never half of it."""
-    unfinished = path.with_name(f".{path.name}.new")
-    unfinished.write_text(tomlkit.dumps(dict(values)), "utf-8")
-    unfinished.replace(path)

@@ -6,7 +6,7 @@ from pushcen.methods.independent import Independent
 from pushcen.methods.method import Method, Place
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
-from pushcen.methods.registry import GROUP, method_named, methods
+from pushcen.methods.registry import GROUP, method_loaded, method_name, method_named, methods
 from pushcen.methods.swift import Swift, SwiftRandom
 
 __all__ = [
@@ -20,6 +20,8 @@ __all__ = [
     "PushSum",
     "Swift",
     "SwiftRandom",
+    "method_loaded",
+    "method_name",
     "method_named",
     "methods",
 ]

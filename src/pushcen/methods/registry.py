@@ -1,10 +1,12 @@
 """Methods by name: those here, those of installed packages (entry points), and `module:Class`."""
 
+import contextlib
 import difflib
+import sys
 import warnings
 from importlib.metadata import entry_points
 
-from pushcen.errors import OptionError
+from pushcen.errors import OptionError, PushcenError
 from pushcen.locate import locate
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
@@ -58,6 +60,33 @@ def method_named(name: str) -> type[Method]:
     raise OptionError(
         f"method.name = {name!r}: there is no such method; {hint}There are {', '.join(known)}, or module:Class"
     )
+
+
+def method_name(kind: type[Method]) -> str:
+    """Return the name by which `method_named` finds a class.
+
+    >>> method_name(PushCen), method_name(type("Mine", (PushCen,), {"__module__": "mine"}))
+    ('pushcen', 'mine:Mine')
+    """
+    with contextlib.suppress(PushcenError):
+        if method_named(kind.name) is kind:
+            return kind.name
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def method_loaded(name: str) -> type[Method] | None:
+    """Return a method's class if that takes no import: it is one of those here, or somebody has imported it already.
+
+    >>> method_loaded("swift").__name__, method_loaded("antigravity:Mine")
+    ('Swift', None)
+    """
+    for method in _HERE:
+        if method.name == name:
+            return method
+    installed = (point.value for point in entry_points(group=GROUP) if point.name == name)
+    module, _, thing = (name if ":" in name else next(installed, "")).partition(":")
+    found = getattr(sys.modules.get(module), thing, None)
+    return found if isinstance(found, type) and issubclass(found, Method) else None
 
 
 def _checked(method: object, name: str) -> type[Method]:

@@ -40,6 +40,21 @@ class Audit:
         found = self.held + self.on_links + self.written_off + sum(self.destroyed.values()) + sum(self.missing.values())
         return self.founded == found
 
+    def figures(self, waiting: int = 0) -> dict[str, Any]:
+        """Return what metrics and summaries say of mass, in shares of what was founded; `waiting` is in mailboxes.
+
+        >>> Audit(founded=8, held=6, on_links=2, written_off=0).figures(waiting=1)["mass_under_way"]
+        0.125
+        """
+        founded = self.founded or 1
+        return {
+            "mass_exact": self.balanced and not self.violations and not self.missing,
+            "mass_held": self.held / founded,
+            "mass_waiting": waiting / founded,
+            "mass_under_way": (self.on_links - waiting) / founded,
+            "mass_destroyed": (sum(self.destroyed.values()) + self.written_off) / founded,
+        }
+
 
 def audit(states: Iterable[dict[str, Any]]) -> Audit:
     """Check what peers saved, those that left included, against each other.

@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from pushcen.folder import CONFIG, METRICS, SUMMARY
 from pushcen.reproduce.plan import Planned, Store
-from pushcen.runs.run import CONFIG, METRICS, SUMMARY
 
 
 def keep(runs: Sequence[Planned], store: Store, folder: Path) -> int:

@@ -1,17 +1,17 @@
 """From an experiment to its runs: which config, which seed, which folder; and which of them are there already."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pushcen.analysis.table import Column, Table
 from pushcen.config import Config, load_config
 from pushcen.errors import PushcenError
+from pushcen.folder import CONFIG
 from pushcen.reproduce.experiment import Experiment, Row, world
-from pushcen.runs import Run
-from pushcen.runs.run import CONFIG
-from pushcen.simulation import Checkpoint, Executor
+from pushcen.runs import Run, identity_in, numbered
 
 
 @dataclass(frozen=True)
@@ -55,26 +55,22 @@ class Store:
 
     def __init__(self, root: Path, also: Sequence[Path] = ()) -> None:
         self.root = root
-        self._found: dict[Config, Path] = {}
+        self._found: dict[frozenset[Any], Path] = {}
         for folder in _folders([root, *also]):
-            config = _resolved(folder)
-            if config is not None:
-                self._found.setdefault(_what(config), folder)
+            with contextlib.suppress(PushcenError):  # what is no run is not looked for
+                self._found.setdefault(frozenset(identity_in(folder).items()), folder)
 
     def find(self, config: Config) -> Run | None:
         """Return the run of a config, finished or not, if it is there."""
-        folder = self._found.get(_what(config))
+        folder = self._found.get(frozenset(config.identity().items()))
         return None if folder is None else Run.open(folder)
 
     def folder(self, planned: Planned) -> Path:
         """Return where a run is, or is to be."""
-        key = _what(planned.config)
+        key = frozenset(planned.config.identity().items())
         if key not in self._found:
-            taken = set(self._found.values())
-            names = (planned.name, *(f"{planned.name}-{number}" for number in range(2, len(taken) + 3)))
-            self._found[key] = next(
-                folder for name in names if (folder := self.root / name) not in taken and not folder.exists()
-            )
+            taken, names = set(self._found.values()), numbered(self.root, planned.name)
+            self._found[key] = next(folder for folder in names if folder not in taken and not folder.exists())
         return self._found[key]
 
 
@@ -85,19 +81,6 @@ def _config(row: Row, alpha: float, seed: int, dataset: str, scale: str, setting
 def _folders(roots: Iterable[Path]) -> Iterator[Path]:
     for root in roots:
         yield from sorted(file.parent for file in root.glob(f"**/{CONFIG}"))
-
-
-def _resolved(folder: Path) -> Config | None:
-    """Read a folder's config as today's version reads it; None for what is no run of today's."""
-    try:
-        return load_config(folder / CONFIG)
-    except PushcenError:
-        return None
-
-
-def _what(config: Config) -> Config:
-    """Leave out how a run is carried out, which changes no result."""
-    return replace(config, executor=Executor(), checkpoint=Checkpoint())
 
 
 def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, where: str) -> Table:

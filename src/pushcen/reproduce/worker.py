@@ -12,9 +12,9 @@ from typing import Any, TextIO
 
 from pushcen.config import load_config
 from pushcen.errors import PushcenError
+from pushcen.folder import CHECKPOINT
 from pushcen.runs import launch
 from pushcen.simulation import Quiet
-from pushcen.simulation.folder import CHECKPOINT
 
 
 class _Tell(Quiet):

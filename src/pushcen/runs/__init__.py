@@ -1,7 +1,17 @@
 """Runs and their folders: starting one, going on with it, and reading what it wrote, checked."""
 
-from pushcen.runs.launch import folder_name, free_folder, launch
-from pushcen.runs.run import Run
+from pushcen.runs.launch import folder_name, free_folder, launch, numbered
+from pushcen.runs.run import Run, identity_in
 from pushcen.runs.several import folder_for, plan_comparison, plan_sweep
 
-__all__ = ["Run", "folder_for", "folder_name", "free_folder", "launch", "plan_comparison", "plan_sweep"]
+__all__ = [
+    "Run",
+    "folder_for",
+    "folder_name",
+    "free_folder",
+    "identity_in",
+    "launch",
+    "numbered",
+    "plan_comparison",
+    "plan_sweep",
+]

@@ -9,11 +9,11 @@ from safetensors.torch import save_file
 
 from pushcen.config import Config, load_config
 from pushcen.errors import OptionError, RunError
+from pushcen.folder import Folder
 from pushcen.learning.update import part_of
 from pushcen.runs.run import Run
 from pushcen.simulation import Quiet, checkpoint
 from pushcen.simulation.executors import Host, MakeLearner, start
-from pushcen.simulation.folder import Folder
 from pushcen.simulation.meters.reference import reference
 from pushcen.simulation.run import Simulation
 

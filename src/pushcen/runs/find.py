@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pushcen.errors import RunError
-from pushcen.runs.run import CONFIG, Run
+from pushcen.folder import CONFIG
+from pushcen.runs.run import Run
 
 
 def find_runs(folders: Iterable[Path]) -> list[Run]:

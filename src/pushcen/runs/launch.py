@@ -1,13 +1,15 @@
 """Start a run in a folder, or go on with it; the folder's config decides which of the two it is."""
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pushcen.config import Config, differences, flat, write_toml
+from pushcen.config import Config, differences
 from pushcen.errors import RunError
-from pushcen.runs.run import CONFIG, Run
+from pushcen.folder import CONFIG, Folder
+from pushcen.runs.run import Run
 from pushcen.simulation import Observer, simulate_world
 from pushcen.tasks import ImageTask
 from pushcen.tracking import Many, trackers
@@ -29,20 +31,18 @@ def launch(
     A new folder is made. A run of the same config that is there already goes on, or, if it is finished, is left as it
     is; another run is an error. `task` is the task function itself, where its name cannot be imported.
     """
-    values = config.plain()
     resume = (folder / CONFIG).is_file()
     if resume:
         there = Run.open(folder)
-        check_same(there, values)
+        check_same(there, config)
         if there.finished:
             return there
     elif folder.is_dir() and any(folder.iterdir()):
         raise RunError(f"{folder}: is not empty, and not a run; choose another folder")
     function = task or config.task_function()
-    told = Many([*observers, *trackers(track, folder, values)])
+    told = Many([*observers, *trackers(track, folder, config.plain())])
     if not resume:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_toml(values, folder / CONFIG)
+        Folder(folder).write_config(config.plain())
     simulate_world(config, function, folder, told, resume=resume, global_test=_global_test(config, function))
     done = Run.open(folder)
     draw(done)
@@ -58,10 +58,10 @@ def _global_test(config: Config, function: "TaskFunction") -> Callable[[], Any] 
     return functools.partial(function.common_test, config.clients)
 
 
-def check_same(there: Run, values: dict[str, Any]) -> None:
-    """Refuse a folder whose run has another config, naming the first keys that differ."""
-    if keys := differences(there.config, values):
-        was, now = flat(there.config), flat(values)
+def check_same(there: Run, config: Config) -> None:
+    """Refuse a folder with another run, naming the first keys that differ."""
+    was, now = there.identity(), config.identity()
+    if keys := differences(was, now):
         shown = "; ".join(f"{key} is {was.get(key)!r} there and {now.get(key)!r} here" for key in keys[:3])
         more = f"; and {len(keys) - 3} more" if len(keys) > 3 else ""
         raise RunError(f"{there.folder}: holds another run: {shown}{more}. Another name would do")
@@ -92,8 +92,10 @@ def free_folder(runs: Path, name: str) -> Path:
     >>> free_folder(Path("no/such"), "digits").as_posix()
     'no/such/digits'
     """
-    number, folder = 1, runs / name
-    while folder.exists():
-        number += 1
-        folder = runs / f"{name}-{number}"
-    return folder
+    return next(folder for folder in numbered(runs, name) if not folder.exists())
+
+
+def numbered(runs: Path, name: str) -> Iterator[Path]:
+    """Yield `runs/name`, `runs/name-2`, `runs/name-3`, ...: what a folder may be called, in the order of choice."""
+    yield runs / name
+    yield from (runs / f"{name}-{number}" for number in itertools.count(2))

@@ -1,15 +1,17 @@
 """Several runs in one folder: methods in the same world, or the points of a sweep."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pushcen.config import Config, Text, differences
+from pushcen.config import Config, Text
 from pushcen.errors import ConfigError, OptionError
+from pushcen.folder import CONFIG
 from pushcen.methods import method_named
-from pushcen.runs.run import CONFIG, Run
+from pushcen.runs.launch import numbered
+from pushcen.runs.run import Run
 
 Load = Callable[[dict[str, Any]], Config]
 """Builds a config with some settings on top."""
@@ -62,11 +64,11 @@ def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Co
 
 def folder_for(runs: Path, name: str, configs: Mapping[str, Config]) -> Path:
     """Return the first of `name`, `name-2`, ... whose runs so far, if there are any, are these."""
-    for folder in _numbered(runs, name):
+    for folder in numbered(runs, name):
         there = {part: folder / part for part in configs if (folder / part / CONFIG).is_file()}
         if not folder.exists():
             return folder
-        if there and all(not differences(Run.open(at).config, configs[part].plain()) for part, at in there.items()):
+        if there and all(Run.open(at).identity() == configs[part].identity() for part, at in there.items()):
             return folder
     raise AssertionError
 
@@ -77,8 +79,3 @@ def _axis(text: str) -> tuple[str, list[Text]]:
     if not equals or not key.strip() or not all(found):
         raise ConfigError(f"--over {text}: must be KEY=VALUE,VALUE,..., such as method.clusters=8,16,32")
     return key.strip(), found
-
-
-def _numbered(runs: Path, name: str) -> Iterator[Path]:
-    yield runs / name
-    yield from (runs / f"{name}-{number}" for number in itertools.count(2))

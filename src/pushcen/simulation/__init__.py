@@ -1,7 +1,7 @@
 """Many clients in pseudo-time, on an event queue: no rounds, and the same result on one thread or on a cluster."""
 
 from pushcen.simulation.observer import Observer, Quiet
-from pushcen.simulation.run import Summary, describe, simulate_world
+from pushcen.simulation.run import Summary, simulate_world
 from pushcen.simulation.world import (
     METERS,
     Checkpoint,
@@ -29,6 +29,5 @@ __all__ = [
     "Quiet",
     "Summary",
     "World",
-    "describe",
     "simulate_world",
 ]

@@ -16,11 +16,11 @@ from safetensors.torch import load_file, save_file
 from pushcen.codec import Payload
 from pushcen.errors import PushcenError, RunError
 from pushcen.files import sync, write_whole
+from pushcen.folder import CHECKPOINT, Folder
 from pushcen.learning import Model, State, Work
 from pushcen.protocol import Envelope, Farewell, Online, Peer, View
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Facts, Runs, Ticket
-from pushcen.simulation.folder import CHECKPOINT, Folder, as_json
 from pushcen.simulation.node import Node
 
 VERSION = 1
@@ -90,7 +90,7 @@ class Saved:
             self.plain = json.loads(self._text)
             if self.plain["version"] != VERSION:
                 raise RunError(f"{path}: is of version {self.plain['version']}, and this pushcen reads {VERSION}")
-            self.world: dict[str, Any] = self.plain["world"]
+            self.world: dict[str, Any] = dict(self.plain["world"])
             self.metrics_bytes: int = self.plain["metrics_bytes"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}: cannot be read: {error!r:.200}") from error
@@ -218,4 +218,4 @@ def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], runs: Runs) -
     return tickets[key]
 
 
-__all__ = ["Saved", "as_json", "find", "save"]
+__all__ = ["Saved", "find", "save"]

@@ -1,24 +1,22 @@
 """One run from beginning to end, or from its last checkpoint to its end."""
 
 import gc
-import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pushcen.errors import OptionError, RunError
+from pushcen.folder import METRICS, Folder
 from pushcen.learning import Samples, TaskFunction
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Facts, Host, Make, MakeLearner, Runs, start
-from pushcen.simulation.folder import Folder
 from pushcen.simulation.observer import Observer, Quiet
-from pushcen.simulation.world import World
+from pushcen.simulation.world import World, differences
 
 Summary = dict[str, Any]
 TICK = 0.2  # seconds between two reports of progress
@@ -69,13 +67,6 @@ def simulate_world(
             runs.close()
 
 
-def describe(world: World) -> dict[str, Any]:
-    """Give all of a world that its results depend on, as plain data: what must be equal for a run to be resumed."""
-    plain = {name: value for name, value in asdict(world).items() if name not in ("executor", "checkpoint")}
-    plain["method"] = {"name": world.method.name, **plain["method"]}
-    return plain
-
-
 class Simulation:
     """The loop around an engine: progress, checkpoints, Ctrl-C, the end."""
 
@@ -85,7 +76,7 @@ class Simulation:
         self._world = world
         self._files = files
         self._observer = observer
-        self._plain = describe(world)
+        self._identity = world.identity()
         self._started = self._ticked = self._saved_at = time.monotonic()
         self._stop = False
         tickets = [runs.submit(client, [("build",)]) for client in range(world.clients)]
@@ -111,7 +102,7 @@ class Simulation:
                 files.write_status("running")  # from here on Ctrl-C saves the run
                 self._loop()
                 engine.collector.collect()
-                checkpoint.save(engine, files, self._plain)
+                checkpoint.save(engine, files, self._identity)
         except BaseException as error:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             files.write_status(status, error=str(error) or type(error).__name__, time=engine.now)
@@ -136,7 +127,7 @@ class Simulation:
                 engine.collector.poll()
                 self._observer.progress(self._progress())
             if now - self._saved_at >= self._world.checkpoint.seconds and self._files.path is not None:
-                checkpoint.save(engine, self._files, self._plain)
+                checkpoint.save(engine, self._files, self._identity)
                 self._saved_at = time.monotonic()
 
     def _write(self, row: dict[str, Any]) -> None:
@@ -205,14 +196,15 @@ def _saved(files: Folder, world: World, resume: bool) -> checkpoint.Saved | None
         return None
     found = checkpoint.find(files.path)
     if not resume:
-        if found is not None or (files.path / "metrics.jsonl").exists():
+        if found is not None or (files.path / METRICS).exists():
             raise RunError(f"{files.path}: has a run in it already: resume it, or take another folder")
         return None
     if found is None:
         return None
     saved = checkpoint.Saved(found)
-    here = json.loads(checkpoint.as_json(describe(world)))
-    different = sorted(name for name in here.keys() | saved.world.keys() if here.get(name) != saved.world.get(name))
-    if different:
+    here, there = world.identity(), world.identity_of(saved.world)
+    if isinstance(saved.world.get("method"), Mapping) and there["method.name"] == world.method.name:
+        there["method.name"] = here["method.name"]  # earlier versions wrote no module of a user's own method
+    if different := differences(here, there):
         raise RunError(f"{files.path}: is a run of another world: {', '.join(different)} differ")
     return saved

@@ -9,7 +9,7 @@ from mlflow.entities import Metric, Param
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
-from pushcen.config.build import flat
+from pushcen.config import flat
 from pushcen.simulation import Quiet
 from pushcen.tracking.scalars import scalars, step
 

@@ -27,15 +27,7 @@ class Mass(Meter):
         if not engine.moves_mass:
             return {"mass_exact": True}
         found = audit([node.peer.save() for node in engine.nodes] + engine.presence.left)
-        waiting = sum(node.peer.waiting for node in engine.nodes)
-        destroyed = sum(found.destroyed.values())
-        return {
-            "mass_exact": found.balanced and not found.violations and not found.missing,
-            "mass_held": found.held / found.founded,
-            "mass_waiting": waiting / found.founded,
-            "mass_under_way": (found.on_links - waiting) / found.founded,
-            "mass_destroyed": destroyed / found.founded,
-        }
+        return found.figures(waiting=sum(node.peer.waiting for node in engine.nodes))
 
     def summary(self) -> dict[str, Any]:
         """Say whether every row was exact, and where the mass is at the end."""

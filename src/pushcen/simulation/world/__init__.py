@@ -1,19 +1,19 @@
 """The simulated world: each section is a small, checked class. `World` holds them all."""
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from pushcen.learning import Training
+from pushcen.methods import Method, PushCen, method_loaded, method_name
 from pushcen.simulation.world.checks import check_choice, check_count, check_number
 from pushcen.simulation.world.compute import Compute
+from pushcen.simulation.world.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
 from pushcen.simulation.world.looking import METERS, Evaluation, Meters
 from pushcen.simulation.world.neighbours import Neighbours
 from pushcen.simulation.world.network import Network
 from pushcen.simulation.world.participation import Participation
 from pushcen.simulation.world.running import Checkpoint, Executor
-
-if TYPE_CHECKING:
-    from pushcen.learning import Training
-    from pushcen.methods import Method
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class World:
     at the `end` of its compute time, just before it trains and pushes (the paper), or at the `start` of it.
     """
 
-    method: "Method"
-    training: "Training"
+    method: Method
+    training: Training = field(default_factory=Training)
     clients: int = 20
     seed: int = 0
     horizon: float = 20.0
@@ -36,8 +36,8 @@ class World:
     neighbours: Neighbours = field(default_factory=Neighbours)
     evaluation: Evaluation = field(default_factory=Evaluation)
     meters: Meters = field(default_factory=Meters)
-    executor: Executor = field(default_factory=Executor)
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    executor: Executor = field(default_factory=Executor, metadata=CARRIED_OUT)
+    checkpoint: Checkpoint = field(default_factory=Checkpoint, metadata=CARRIED_OUT)
 
     def __post_init__(self) -> None:
         check_count("clients", self.clients, 1)
@@ -45,9 +45,36 @@ class World:
         check_number("horizon", self.horizon)
         check_choice("collect", self.collect, ("end", "start"))
 
+    def identity(self) -> Identity:
+        """Return every option that its results depend on: with equal identities, two runs are the same run.
+
+        >>> from pushcen.methods import PushCen
+        >>> one, other = World(PushCen()), World(PushCen(), executor=Executor(workers=1))
+        >>> one.identity() == other.identity(), one.identity()["method.name"], one.identity()["network.loss"]
+        (True, 'pushcen', 0.0)
+        """
+        values = asdict(self)
+        values["method"]["name"] = method_name(type(self.method))
+        return self.identity_of(values)
+
+    @classmethod
+    def identity_of(cls, values: Mapping[str, Any], *, real: bool = False) -> Identity:
+        """Return the identity of a world that was written down, perhaps by an earlier version; imports nothing.
+
+        What it does not say counts as the default of today, where the option is known. `real` peers read options
+        that the simulator does not, and are another world.
+        """
+        values = flat(values)
+        name = values.pop("method", None) or values.get("method.name", PushCen.name)
+        kind = method_loaded(name) if isinstance(name, str) else None
+        found = identity_of(cls, values | {"method.name": name}, {"method": kind}, real=real)
+        return found | {"world": "real"} if real else found
+
 
 __all__ = [
+    "CARRIED_OUT",
     "METERS",
+    "ONLY_REAL",
     "Checkpoint",
     "Compute",
     "Evaluation",
@@ -57,4 +84,6 @@ __all__ = [
     "Network",
     "Participation",
     "World",
+    "differences",
+    "flat",
 ]

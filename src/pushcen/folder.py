@@ -1,0 +1,199 @@
+"""The folder of a run, simulated or real: the only place where its files are named, written and read.
+
+A file is either appended to and cut back to what a checkpoint has seen (`metrics.jsonl`), or replaced as a whole:
+whenever a run is killed, nothing here lies. What is read may come from anybody, and is checked.
+"""
+
+import fcntl
+import json
+import math
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from pushcen.errors import RunError
+from pushcen.files import write_whole
+
+CONFIG, METRICS, SUMMARY, STATUS = "config.toml", "metrics.jsonl", "summary.json", "status.json"
+CHECKPOINT = "checkpoint"
+REAL = "real"  # what the summary of a network of real peers has as its `world`
+_LARGEST = {CONFIG: 1 << 20, METRICS: 1 << 31, SUMMARY: 1 << 28}  # bytes; more is no run of ours
+_LONGEST_LINE = 1 << 26
+Row = dict[str, Any]
+
+
+class Folder:
+    """Writes a run's folder, or nothing, if there is none.
+
+    >>> folder = Folder(None)
+    >>> folder.write_row({"time": 1.0})
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock: int | None = None
+        self._metrics: Any = None
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Keep everybody else out while a run is written."""
+        if self.path is None:
+            yield
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise RunError(f"{self.path}: another process is running in this folder") from None
+        try:
+            yield
+        finally:
+            if self._metrics is not None:
+                self._metrics.close()
+            os.close(lock)
+
+    def begin(self, metrics_bytes: int) -> None:
+        """Go on from where the metrics had so many bytes: what came later will come again."""
+        if self.path is None:
+            return
+        (self.path / SUMMARY).unlink(missing_ok=True)
+        metrics = self.path / METRICS
+        size = metrics.stat().st_size if metrics.exists() else 0
+        if size < metrics_bytes:
+            raise RunError(f"{metrics}: has {size} bytes, and the checkpoint saw {metrics_bytes}: it was cut off")
+        self._metrics = metrics.open("ab")
+        self._metrics.truncate(metrics_bytes)
+        self._metrics.seek(metrics_bytes)
+
+    def write_config(self, values: Mapping[str, Any]) -> None:
+        """Write the config, in nested values, whole or not at all; makes the folder if need be."""
+        if self.path is not None:
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path / CONFIG, tomlkit.dumps(dict(values)).encode())
+
+    def write_row(self, row: Row) -> None:
+        """Append a row to the metrics, for all to read."""
+        if self._metrics is not None:
+            self._metrics.write(as_json(row).encode() + b"\n")
+            self._metrics.flush()
+
+    def sync_metrics(self) -> int:
+        """Make the rows durable; return how many bytes they have."""
+        if self._metrics is None:
+            return 0
+        os.fsync(self._metrics.fileno())
+        return int(self._metrics.tell())
+
+    def write_status(self, status: str, **more: Any) -> None:
+        """Say how the run stands: running, finished, interrupted or failed."""
+        if self.path is not None:
+            write_whole(self.path / STATUS, (as_json({"status": status, **more}, indent=2) + "\n").encode())
+
+    def write_summary(self, summary: Row) -> None:
+        """Write the summary, whole or not at all."""
+        if self.path is not None:
+            write_whole(self.path / SUMMARY, (as_json(summary, indent=2) + "\n").encode())
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """Write JSON that is the same for the same value.
+
+    >>> as_json({"b": 1, "a": 0.5})
+    '{"a": 0.5, "b": 1}'
+    """
+    return json.dumps(value, sort_keys=True, indent=indent, allow_nan=False)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read the config of a run, or say that there is none.
+
+    >>> read_config(Path("no/such/run"))
+    Traceback (most recent call last):
+    pushcen.errors.RunError: no/such/run: no such folder
+    """
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder" if not folder.exists() else f"{folder}: is a file, not a run")
+    if not (folder / CONFIG).is_file():
+        raise RunError(f"{folder}: is not a run: it has no {CONFIG}")
+    try:
+        return tomllib.loads(_text(folder / CONFIG))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RunError(f"{folder / CONFIG}: {error}") from None
+
+
+def read_rows(folder: Path) -> Iterator[Row]:
+    """Yield the rows of the metrics so far; a last line that is still being written is left out."""
+    file = folder / METRICS
+    if not file.is_file():
+        return
+    time = -math.inf
+    lines = _text(file).split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            row: Any = json.loads(line, parse_constant=lambda _: None) if len(line) < _LONGEST_LINE else None
+        except (ValueError, RecursionError):
+            if number == len(lines):  # no newline after it: it is being written
+                return
+            raise RunError(f"{file}, line {number}: is not JSON") from None
+        at = row.get("time") if isinstance(row, dict) else None
+        if not isinstance(at, int | float) or isinstance(at, bool) or not time <= at < math.inf:
+            raise RunError(f"{file}, line {number}: must be an object with a time that does not fall")
+        time = at
+        yield row
+
+
+def read_summary(folder: Path) -> Row | None:
+    """Read the summary; None if the run is not finished."""
+    file = folder / SUMMARY
+    if not file.is_file():
+        return None
+    try:
+        summary = json.loads(_text(file), parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"{file}: is not JSON: {error}") from None
+    if not isinstance(summary, dict):
+        raise RunError(f"{file}: must be a JSON object")
+    return _renamed(summary)
+
+
+def _renamed(summary: Row) -> Row:
+    """Name mass as today, in shares, where a real network of an earlier version wrote it in units."""
+    founded = number(summary, "meters.mass.founded")
+    if not founded:
+        return summary
+    names = {"held": "mass_held", "on_links": "mass_under_way", "lost": "mass_destroyed"}
+    mass: Row = {new: (number(summary, f"meters.mass.{old}") or 0.0) / founded for old, new in names.items()}
+    exact = summary["meters"]["mass"].get("exact") is True
+    mass |= {"exact": exact, "mass_exact": exact, "mass_waiting": 0.0}
+    return {**summary, "world": REAL, "meters": {"mass": mass}}
+
+
+def number(values: Any, name: str) -> float | None:
+    """Return a figure of a row or a summary, if it is there and finite; `meters.mass.exact` goes inside.
+
+    >>> number({"meters": {"mass": {"mass_held": 0.5}}}, "meters.mass.mass_held"), number({}, "loss")
+    (0.5, None)
+    """
+    for part in name.split("."):
+        values = values.get(part) if isinstance(values, Mapping) else None
+    if isinstance(values, bool) or not isinstance(values, int | float) or not math.isfinite(values):
+        return None
+    return float(values)
+
+
+def _text(file: Path) -> str:
+    if file.stat().st_size > _LARGEST[file.name]:
+        raise RunError(f"{file}: has {file.stat().st_size:,} bytes, over {_LARGEST[file.name]:,}")
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"{file}: is not text: {error}") from None
