@@ -90,6 +90,7 @@ def fit(
         bins = Bins.fit(_sample(weights), largest(weights, name), clusters)
         return _paper_cells(weights, bins, clusters, table, rng or np.random.default_rng(0)), bins
     counts, sums, half, bins = _histogram(weights, clusters, name)
+    table = None if table is None or not table.any() else table  # zeros alone do not say where zero should sit
     wish = clusters // 2 if table is None else int(np.abs(table).argmin())
     below, above, zero = best_centroids(counts, sums, half, clusters, wish)
     kept = np.zeros(0) if table is None else table

@@ -14,7 +14,8 @@ from pushcen.errors import OptionError
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import Training
-from pushcen.learning.update import Update
+from pushcen.learning.untrained import UntrainedZeros, nearly_all
+from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Payloads, State
 
 
@@ -22,10 +23,11 @@ class CentroidUpdate(Update):
     """Training that keeps weights near a few centroids, which the neighbourhood shares.
 
     `strength` is lambda in the paper; `scale` says whether it weighs each layer's sum of squares, or their mean.
-    `masked` holds pruned weights at zero during training. With `feedback`, what rounding takes off one message is added
-    to the next, so that what is sent is right on average, however little training moves between two messages. With the
-    paper's profile the dictionary is used as it was averaged, and WCP is three iterations from it; by default its entry
-    nearest zero is zero, and WCP is the optimum.
+    `masked` holds pruned weights at zero during training, but not those that are zero for want of training. With
+    `feedback`, what rounding takes off one message is added to the next, so that what is sent is right on average,
+    however little training moves between two messages. With the paper's profile the dictionary is used as it was
+    averaged, WCP is three iterations from it, and a layer that starts at zero stays there; by default its entry nearest
+    zero is zero, and WCP is the optimum.
     """
 
     def __init__(
@@ -48,6 +50,8 @@ class CentroidUpdate(Update):
         self._table: Tables | None = None
         self._open, self._taken = TableSum(), TableSum()
         self._layers: list[Pull] = []
+        self._untrained = UntrainedZeros()
+        self._told: set[str] = set()
         self._kept = 1.0
 
     def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
@@ -59,6 +63,11 @@ class CentroidUpdate(Update):
                 f"training.lr = {training.lr}: the theorem asks for at most 1 / (4 lambda) = {1 / (4 * strongest):.3g}",
                 stacklevel=2,
             )
+
+    def meet(self, model: nn.Module) -> None:
+        """Note which weights start at zero."""
+        if self._masked and self._profile == "default":
+            self._untrained.note(self.schema, model)
 
     def fold(self, weight: int, payload: Payload) -> None:
         """Add a table to those of the next event."""
@@ -105,16 +114,33 @@ class CentroidUpdate(Update):
             if not (entry.clustered and entry.size):
                 continue
             weights, table = tensor.detach(), dictionary.get(entry.name)
+            if table is not None and self._profile == "default" and not table.any():
+                table = None  # neighbours that have no values yet say nothing of where values should be
             found = cluster(weights, self._clusters, start=table, profile=self._profile, rng=self._rng)
             values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
             if self._masked:
                 values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
             layer = Pull(tensor, found.indices, values, found.zero_index, 2 * self._layer_strength(entry.size))
             self._layers.append(layer)
-            pruned += layer.pruned() if self._masked else 0
+            pruned += self._prune(entry.name, layer) if self._masked else 0
             total += entry.size
         self._kept = 1 - pruned / total if total else 1.0
         self.after_step()
+
+    def _prune(self, name: str, layer: Pull) -> int:
+        """Count what the mask holds at zero, and let go of what is there for want of training."""
+        pruned, size = layer.pruned(), layer.weights.numel()
+        if self._profile == "default" and self._untrained.may_be_in(name, pruned, size):
+            layer.release(self._untrained.among(name, layer.weights, layer.indices == layer.zero))
+            pruned = layer.pruned()
+        elif self._profile == "paper" and nearly_all(pruned, size) and name not in self._told:
+            self._told.add(name)
+            warnings.warn(
+                f"{name} is zero and stays so: the paper's mask holds what is zero; "
+                "method.profile = default or method.mask = false would train it",
+                stacklevel=2,
+            )
+        return pruned
 
     def before_step(self) -> None:
         """Add the regulariser's gradient."""
@@ -167,6 +193,7 @@ class CentroidUpdate(Update):
             tensors["dictionary"] = torch.from_numpy(self._table)
         if self._left is not None:
             tensors["left"] = self._left
+        tensors |= named("untrained", self._untrained.layers)
         for name, pool in (("open", self._open), ("taken", self._taken)):
             if whole and pool.weight:
                 tensors[name], plain[name] = torch.from_numpy(pool.total), pool.weight
@@ -177,6 +204,7 @@ class CentroidUpdate(Update):
         tensors, plain = state
         self._table = tensors["dictionary"].numpy().copy() if "dictionary" in tensors else None
         self._left = tensors["left"].clone() if "left" in tensors else None
+        self._untrained.layers = {name: zeros.clone() for name, zeros in part_of("untrained", tensors).items()}
         self._open, self._taken = (
             TableSum(tensors[name].numpy().copy(), plain[name]) if name in plain else TableSum()
             for name in ("open", "taken")

@@ -61,6 +61,7 @@ class Learner:
         self._noise = torch.Generator().manual_seed(int(drops.integers(2**63)))
         self._noisy = own_dropout(self.model, self._noise)
         self.update.prepare(self.schema, training, self._clustering)
+        self.update.meet(self.model)
         self._optimiser = training.optimise(self.model.parameters())
         self._gather = data.gatherer(task.train)
         self._samples = data.count(task.train)

@@ -76,6 +76,12 @@ class Pull:
             return int(np.count_nonzero(self._index_row == self._zero))
         return int(torch.count_nonzero(self.indices == self.zero))
 
+    def release(self, free: torch.Tensor) -> None:
+        """Hold these weights no more, and pull them nowhere."""
+        self.indices[free] = self.zero ^ 1  # any other: only the mask still reads it
+        if self.strength:
+            self.anchor[free] = self.weights[free]
+
     def _decoded(self, table: torch.Tensor) -> torch.Tensor:
         if not self._fast:
             return table.to(self.weights.dtype)[self.indices.int()]

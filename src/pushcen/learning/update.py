@@ -26,6 +26,9 @@ class Update:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
         self.schema = schema
 
+    def meet(self, model: nn.Module) -> None:
+        """See the model, once, before anything is done to it."""
+
     def fold(self, weight: int, payload: Payload) -> None:
         """Note a message that is merged early; its weights have been added already."""
 
