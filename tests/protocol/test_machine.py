@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pushcen.protocol import Buffer, Peer, name_of, pushcen
+from pushcen.protocol import UNIT, Buffer, Peer, name_of, pushcen
 
 from .world import World
 
@@ -42,7 +42,8 @@ class Anything(RuleBasedStateMachine):
             newest_only=data.draw(st.booleans()),
         )
         full_after = data.draw(st.sampled_from([0, 1, 7]))
-        self.world = World(founders=4, rules=pushcen(buffer, full_after=full_after), peer=self.peer)
+        most = data.draw(st.sampled_from([None, None, 4 * UNIT, UNIT, UNIT // 8]))
+        self.world = World(4, pushcen(buffer, full_after=full_after), self.peer, most)
         self.untold = []
 
     def names(self, *status):
@@ -164,6 +165,7 @@ class Anything(RuleBasedStateMachine):
         if name := self.pick(data, self.names("open", "leaving")):
             snapshot = self.world.peers[name].snapshot()
             self.world.peers[name] = self.peer.resume(snapshot, self.world.rules)
+            self.world.peers[name].most = self.world.most
             assert self.world.peers[name].snapshot() == snapshot
 
     @precondition(lambda self: len(self.world.book) < 7)

@@ -7,6 +7,7 @@ and rolls back with a crash, so that what a peer says it holds can be held again
 import copy
 from collections import defaultdict
 from fractions import Fraction
+from math import inf
 
 from pushcen.protocol import UNIT, Peer, Rules, audit, epoch_of, name_of, peer_id
 
@@ -21,6 +22,7 @@ class Page:
         self.accepted = {}  # sender -> sequence, credited or not
         self.taken = None
         self.closed = set()
+        self.confirmed = {}  # receiver -> what it said it has committed
         self.epochs = {}  # name -> the latest epoch it has dealt with
 
     def meets(self, who):
@@ -37,7 +39,8 @@ class Page:
 
 
 class World:
-    def __init__(self, founders=3, rules=None, peer=Peer):
+    def __init__(self, founders=3, rules=None, peer=Peer, most=None):
+        self.most = most
         self.rules = rules or Rules()
         self.peer_class = peer
         self.peers = {}  # by name: those that run
@@ -62,6 +65,9 @@ class World:
 
     def share(self, sender, receiver, above, upto):
         return sum(a for seq, a in self.book[sender].sent[receiver].items() if above < seq <= upto)
+
+    def credit(self, sender, receiver):
+        return self.share(sender, receiver, 0, self.book[receiver].credited.get(sender, 0))
 
     def waits(self, peer, upto):
         """What waits for `peer` on each link, above what it has credited, up to the sequences in `upto`."""
@@ -101,6 +107,11 @@ class World:
             if peer.rules.inbox.mass == "keep":
                 assert peer.waiting == sum(self.waits(peer, page.accepted).values()), name
             self.check_settled(peer)
+            if self.most is not None:
+                outstanding = {
+                    other: sum(added.values()) - self.credit(peer.me, other) for other, added in page.sent.items()
+                }
+                assert max(outstanding.values(), default=0) <= self.most, "more is outstanding than there ever was"
         destroyed = sum(sum(peer.destroyed.values()) for peer in self.peers.values())
         destroyed += self.destroyed_by_the_gone
         held = sum(page.held for page in self.live())
@@ -120,6 +131,7 @@ class World:
 
     # what happens
     def add(self, peer):
+        peer.most = self.most
         self.peers[name_of(peer.me)] = peer
         self.book[peer.me] = Page(peer.held)
         self.founded += peer.held
@@ -164,17 +176,23 @@ class World:
         page.held += arrived - destroyed
         page.credited.update(page.taken)
         page.taken = None
-        open_ones = [c.peer for c in contacts if c.peer not in page.closed and not page.is_over(c.peer)]
+        takes = [
+            c.peer not in page.closed and not page.is_over(c.peer) and self.room(page, c.peer) > 0 for c in contacts
+        ]
+        open_ones = [contact.peer for contact, yes in zip(contacts, takes, strict=True) if yes]
         served = open_ones[: max(0, page.held - 1)]
         share = page.held // (len(served) + 1)
         if served and steps is not None and self.rules.full_after:
             share = max(1, int(share * Fraction(min(steps, self.rules.full_after), self.rules.full_after)))
-        page.held -= share * len(served)
-        for receiver in served:
-            page.sent[receiver][peer.sequence] = share
+        for env in envelopes[: len(served)]:
+            added = min(share, self.room(page, env.receiver))
+            page.held -= added
+            page.sent[env.receiver][env.sequence] = added
         for other in (*served, *page.credited):
             page.meets(other)
-        assert [env.receiver for env in envelopes[: len(served)]] == served
+        received = [env.receiver for env in envelopes[: len(served)]]
+        assert (received == served) if self.most is None else (sorted(received) == sorted(served))
+        assert len({env.receiver for env in envelopes}) == len(envelopes)
         self.send(name, envelopes, lost)
         return envelopes
 
@@ -194,6 +212,12 @@ class World:
             self.crash(name)
         else:
             self.flying += envelopes
+
+    def room(self, page, receiver):
+        """How much more may be sent to a receiver before it confirms some of it."""
+        if self.most is None:
+            return inf
+        return self.most - sum(page.sent[receiver].values()) + page.confirmed.get(receiver, 0)
 
     def deliver(self, env, answer=True):
         """Let a copy of `env` arrive; its receiver's answer may be lost, or come "later"."""
@@ -252,6 +276,9 @@ class World:
         if peer is None or peer.me != asker:
             return
         getattr(peer, how)(*said)
+        if how == "hear":
+            page = self.page(peer)
+            page.confirmed[said[0].peer] = max(said[0].credited, page.confirmed.get(said[0].peer, 0))
         who = said[0].peer if how == "hear" else said[0].receiver
         page = self.page(peer)
         if who not in page.closed and (page.sent.get(who) or name_of(who) in page.epochs):
@@ -261,6 +288,7 @@ class World:
         """Kill a peer and start it again from its last commit."""
         state, page = self.disk[name]
         self.peers[name] = self.peer_class.restore(state, self.rules)
+        self.peers[name].most = self.most
         self.contacts.append(self.peers[name].contact)
         self.book[self.peers[name].me] = copy.deepcopy(page)
         self.commit(name)
@@ -292,16 +320,23 @@ class World:
         contacts = [self.peers[r].contact for r in heirs]
         before = peer.sequence
         envelopes = peer.hand_over(contacts, payload=f"{name}'s last model")
-        heirs = [c.peer for c in contacts if c.peer not in page.closed][: page.held]
-        if heirs:
-            odd, share = page.held % len(heirs), page.held // len(heirs)
-            if odd:
-                page.sent[heirs[0]][before + 1] = odd
-            for heir in heirs:
-                page.sent[heir][peer.sequence] = share
-            page.held = 0
-        for env in envelopes:
-            page.sent[env.receiver].setdefault(env.sequence, 0)
+        takes = [
+            c.peer not in page.closed and not page.is_over(c.peer) and self.room(page, c.peer) > 0 for c in contacts
+        ]
+        heirs = [contact.peer for contact, yes in zip(contacts, takes, strict=True) if yes][: page.held]
+        given = dict.fromkeys(heirs, page.held // len(heirs)) if heirs else {}
+        odd = page.held % len(heirs) if heirs else 0
+        for env in sorted(envelopes, key=lambda env: env.sequence):
+            wanted = (
+                odd if odd and env.sequence == before + 1 and env.receiver == heirs[0] else given.pop(env.receiver, 0)
+            )
+            added = min(wanted, max(self.room(page, env.receiver), 0))
+            page.sent[env.receiver].setdefault(env.sequence, added)
+            page.held -= added
+        assert page.held == peer.held
+        assert not page.held or self.most is not None or not heirs
+        for heir in heirs:
+            page.meets(heir)
         assert all(
             env.total == sum(a for q, a in page.sent[env.receiver].items() if q <= env.sequence) for env in envelopes
         )

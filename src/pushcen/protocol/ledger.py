@@ -29,6 +29,7 @@ class Ledger:
         "founded",
         "held",
         "me",
+        "most",
         "past",
         "sent",
         "sequence",
@@ -51,9 +52,10 @@ class Ledger:
         self.unsettled: dict[PeerId, tuple[int, int, bool]] = {}  # see `Sender`
         self.boots: dict[PeerId, int] = NONE  # of receivers known to have started more than once
         self.closed: set[PeerId] = NOBODY  # receivers that take nothing any more
-        self.confirmed: dict[PeerId, int] = NONE  # while leaving: what receivers have committed
+        self.confirmed: dict[PeerId, int] = NONE  # with `most`, and while leaving: what receivers have committed
         self.credited: Tops = {}  # by link: what is credited
         self.expects: Container[PeerId] = ()  # receivers whose answers are under way; the driver's, and never saved
+        self.most: int | None = None  # all mass that was ever founded, if that bounds links; the driver's, never saved
 
     def save(self) -> dict[str, Any]:
         """Give all of it as plain data. `credited` has a link's total and sequence."""

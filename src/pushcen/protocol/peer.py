@@ -105,6 +105,7 @@ class Peer(Sender):
         if epoch <= epoch_of(self.me):
             raise ProtocolError(f"epoch = {epoch}: must be later than that of {self.me}")
         peer.forgotten, peer.closed, peer.past = dict(self.forgotten), set(self.closed), dict(self.past)
+        peer.most = self.most
         return peer
 
     @property
@@ -186,14 +187,14 @@ class Peer(Sender):
         self.held += taken
         if not self._mass:
             return self._plain(receivers, payload, parts or [0] * len(receivers))
-        if self.closed or self.past:
-            receivers = [contact for contact in receivers if self._is_open(contact[0])]
+        if self.closed or self.past or self.most is not None:
+            receivers = self._takers(receivers)
         served = receivers[: max(self.held - 1, 0)]
         share = self.held // (len(served) + 1)
         full = self.rules.full_after
         if steps is not None and steps < full:
             share = max(share * steps // full, 1)
-        return self._push(served, share, payload, max(1, len(receivers)))
+        return self._share_out(served, share, payload, max(1, len(receivers)))
 
     def leave(self) -> Farewell:
         """Take nothing in any more; return the farewell, which closes links to this peer. Commit, then publish it."""
@@ -210,15 +211,18 @@ class Peer(Sender):
         return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items() if top >> SHIFT})
 
     def hand_over(self, heirs: Sequence[Contact], payload: Payload) -> list[Envelope]:
-        """Give all that a leaving peer holds to its heirs, and serve again whatever is owed."""
+        """Give all that a leaving peer holds to its heirs, and serve again whatever is owed.
+
+        What `most` keeps back is given when more is confirmed.
+        """
         self._check("leaving")
         self._check_receivers(heirs, ())
-        heirs = [contact for contact in heirs if self._is_open(contact[0])][: self.held]
+        heirs = self._takers(heirs)[: self.held]
         if not heirs:
             return self.serve(payload, len(self.sent))
         odd = self.held % len(heirs)
-        envelopes = self._push(heirs[:1], odd, payload, 0) if odd else []
-        return envelopes + self._push(heirs, self.held // len(heirs), payload, len(self.sent))
+        envelopes = self._share_out(heirs[:1], odd, payload, 0) if odd else []
+        return envelopes + self._share_out(heirs, self.held // len(heirs), payload, len(self.sent))
 
     @property
     def gone(self) -> bool:

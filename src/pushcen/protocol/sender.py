@@ -1,7 +1,8 @@
 """A peer's sending side: what it owes whom, what has arrived, and what comes back."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import islice
+from math import inf
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.epochs import Epochs
@@ -17,7 +18,8 @@ class Sender(Epochs):
     A link is *unsettled* while something sent on it is not known to be accepted by the receiver's current boot.
     `unsettled` lists these links, longest untried first, each with the sequence of its newest envelope, what that
     added, and whether something was unsettled before it. A driver whose messages take time lists in `expects` from whom
-    an answer can still come: these links are not served again for now.
+    an answer can still come: these links are not served again for now. A driver that sets `most`, all mass that was
+    ever founded, bounds what is outstanding: no push lets a link's sent less confirmed exceed it; the rest is kept.
     """
 
     __slots__ = ()
@@ -41,7 +43,7 @@ class Sender(Epochs):
         if self._is_open(peer):
             self._accepts(peer, boot, max(accepted, credited), latest=True)
         self._spoke(peer)
-        if self.status == "leaving" and credited <= self.sent.get(peer, 0):
+        if (self.most is not None or self.status == "leaving") and credited <= self.sent.get(peer, 0):
             if self.confirmed is NONE:
                 self.confirmed = {}
             self.confirmed[peer] = max(credited, self.confirmed.get(peer, 0))
@@ -93,7 +95,47 @@ class Sender(Epochs):
         self.forgotten.setdefault(who, founded)
         self._close(who)
 
-    def _push(self, receivers: Sequence[Contact], share: int, payload: Payload, repairs: int) -> list[Envelope]:
+    def room(self, peer: PeerId) -> float:
+        """Say how much more may be sent to a peer before it confirms some of it: infinitely much without `most`.
+
+        >>> from pushcen.protocol import UNIT, Peer
+        >>> a, b = Peer.found("a"), Peer.found("b")
+        >>> a.most = UNIT // 4
+        >>> _ = a.begin(), a.finish([b.contact], payload=None)
+        >>> a.held == UNIT * 3 // 4, a.room(b.me)
+        (True, 0)
+        """
+        return inf if self.most is None else self.most - self.sent.get(peer, 0) + self.confirmed.get(peer, 0)
+
+    def _takers(self, contacts: Sequence[Contact]) -> Sequence[Contact]:
+        """List those of `contacts` that new mass may go to."""
+        if self.closed or self.past:
+            contacts = [contact for contact in contacts if self._is_open(contact[0])]
+        if self.most is not None:
+            contacts = [contact for contact in contacts if self.room(contact[0]) > 0]
+        return contacts
+
+    def _share_out(self, receivers: Sequence[Contact], share: int, payload: Payload, repairs: int) -> list[Envelope]:
+        """Push `share` to each receiver, or what its link has room for."""
+        if self.most is None:
+            return self._push(receivers, share, payload, repairs)
+        envelopes, full = [], []
+        for contact in receivers:
+            room = self.room(contact[0])
+            if room >= share:
+                full.append(contact)
+            elif room > 0:
+                envelopes += self._push([contact], int(room), payload, 0)
+        return envelopes + self._push(full, share, payload, repairs, {envelope[1] for envelope in envelopes})
+
+    def _push(
+        self,
+        receivers: Sequence[Contact],
+        share: int,
+        payload: Payload,
+        repairs: int,
+        skip: Container[PeerId] = (),
+    ) -> list[Envelope]:
         """Send `share` to each receiver, and no new mass to as many as `repairs` unsettled links beside them."""
         sent, unsettled, me = self.sent, self.unsettled, self.me
         sequence = self.sequence = self.sequence + 1
@@ -112,7 +154,7 @@ class Sender(Epochs):
         self._follow()
         if repairs and len(unsettled) > len(receivers):
             served, waiting = {contact[0] for contact in receivers}, self.expects
-            others = (who for who in unsettled if who not in served and who not in waiting)
+            others = (who for who in unsettled if who not in served and who not in waiting and who not in skip)
             for peer in list(islice(others, repairs)):
                 del unsettled[peer]
                 unsettled[peer] = (sequence, 0, True)
