@@ -264,7 +264,7 @@ class Node:
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""
         self.metrics.refusals.labels(reason).inc()
-        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text[:500])
+        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text)
 
     def measure(self) -> None:
         """Bring the gauges up to date."""
