@@ -342,7 +342,7 @@ def test_mass_is_plausible_only_below_what_was_founded(total, sequence):
 
     peer = Peer.found("ann")
     network = SimpleNamespace(mass=2 * UNIT)
-    service = SimpleNamespace(_node=SimpleNamespace(peer=peer, identity=SimpleNamespace(network=network)))
+    service = SimpleNamespace(_node=SimpleNamespace(peer=peer, generation=network))
     envelope = Envelope("eve/1", "ann/1", 0, max(1, sequence), total, None)
     if total <= UNIT:
         Service._check_mass(service, envelope)

@@ -24,6 +24,7 @@ MESSAGES = {
     "news": News(members=[SIGNED], records=[SIGNED, SIGNED], have=[1, 2**63]),
     "piece": Piece(envelope=header_bytes(Envelope("ann/1", "bob/1", 0, 7, 550, None), 5), data=b"model"),
     "hello_1_1": Hello(major=1, minor=1, peer="ann/1", boot=3, returned=SIGNED),
+    "hello_1_2": Hello(major=1, minor=2, peer="ann/281474976710657", boot=3, refusal="generation", refound=SIGNED),
     "piece_1_1": Piece(
         envelope=header_bytes(Envelope("ann/1", "bob/1", 0, 7, 550, None), 5), data=b"model", progress=SIGNED
     ),

@@ -22,6 +22,7 @@ from pushcen.cli import (
     export,
     forget,
     peer,
+    refound,
     report,
     reproduce,
     simulate,
@@ -72,6 +73,7 @@ app.command()(up.up)
 app.command()(peer.peer)
 app.command()(audit.audit)
 app.command()(forget.forget)
+app.command()(refound.refound)
 app.add_typer(bench.app, name="bench")
 app.add_typer(certs.app, name="certs")
 app.add_typer(codec.app, name="codec")

@@ -16,11 +16,12 @@ def audit(
     Exits with 1 if mass was made, or, where all peers of the network are there and stand still, if any is missing.
     """
     from pushcen.protocol import UNIT
-    from pushcen.runtime.audit import audit_folders
+    from pushcen.runtime.audit import audit_folders, behind
 
     found, still = audit_folders(folders)
+    late = behind(folders)
     if as_json:
-        typer.echo(json.dumps({**found.__dict__, "balanced": found.balanced, "still": still}, indent=2))
+        typer.echo(json.dumps({**found.__dict__, "balanced": found.balanced, "still": still, "behind": late}, indent=2))
     else:
         for name in ("founded", "held", "on_links", "written_off"):
             typer.echo(f"{name.replace('_', ' '):12} {getattr(found, name) / UNIT:14.9f}")
@@ -32,6 +33,8 @@ def audit(
             typer.echo(
                 f"VIOLATION    {v.receiver} has credited {v.credited} quanta from {v.sender}, which sent {v.sent}"
             )
+        for peer in late:
+            typer.echo(f"behind       {peer} has not entered the newest generation: what it holds counts no more")
         if not still:
             typer.echo("peers are running: violations are real, sums are only near")
         elif not found.violations and found.balanced:

@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.errors import LedgerError
-from pushcen.protocol import Audit, audit
+from pushcen.protocol import Audit, PeerId, audit
+from pushcen.runtime.generations import generation_of
 from pushcen.runtime.store import read_state
 
 _TRIES = 5
 
 
+def behind(folders: Sequence[Path]) -> list[PeerId]:
+    """List the peers that have not entered the newest generation among these yet: their books are not audited."""
+    peers = [state["peer"]["peer"] for folder in folders if "peer" in (state := read_state(folder))]
+    newest = max(map(generation_of, peers), default=0)
+    return [peer for peer in peers if generation_of(peer) < newest]
+
+
 def audit_folders(folders: Sequence[Path]) -> tuple[Audit, bool]:
-    """Audit the ledgers in some state folders; say whether they all stood still meanwhile.
+    """Audit the ledgers in some state folders, as of the newest generation; say whether they all stood still meanwhile.
 
     Two readings of all ledgers that are equal show one moment. Where peers keep running, what each has credited is
     taken from an earlier reading than what others have sent: violations are real, sums are only near.
@@ -37,4 +45,5 @@ def _read(folders: Sequence[Path]) -> list[dict[str, Any]]:
         if "peer" not in state:
             raise LedgerError(f"{folder}: its peer has not begun yet")
         states += [*state.get("past", []), state["peer"]]
-    return states
+    newest = max((generation_of(state["peer"]) for state in states), default=0)
+    return [state for state in states if generation_of(state["peer"]) == newest]

@@ -3,12 +3,14 @@
 authority.key  authority.pem   its key (keep it safe, and off the peers) and certificate
 network.signed                 the network's name and founders
 revoked.signed                 the list of revoked certificates
+refound.signed                 the record on the newest generation, once there is one
 issued.json                    what was issued: name, serial, until when
 NAME/                          what the peer NAME needs, to be taken to its machine
 """
 
 import json
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,14 @@ from pushcen.runtime.certificates import (
     read_certificate,
     read_key,
 )
+from pushcen.runtime.generations import Generation, generation_of
 from pushcen.runtime.network import Network, check_name
-from pushcen.runtime.trust import Trust, sign
+from pushcen.runtime.trust import Fields, Trust, sign
 from pushcen.runtime.wire import Signed
 
 PUBLIC = ("authority.pem", "network.signed", "revoked.signed")
 """What the authority's folder and every peer's have in common."""
+REFOUND = "refound.signed"
 
 
 @dataclass
@@ -89,7 +93,7 @@ class Authority:
         until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
         issued = [*self.issued(), {"name": name, "serial": f"{certificate.serial_number:x}", "until": until}]
         write_whole(self.folder / "issued.json", (json.dumps(issued, indent=1) + "\n").encode())
-        for file in PUBLIC:
+        for file in [*PUBLIC, REFOUND] if (self.folder / REFOUND).exists() else PUBLIC:
             write_whole(folder / file, read(self.folder / file))
         write_whole(folder / "peer.pem", pem(certificate))
         write_whole(folder / "peer.key", key_bytes(key), 0o600)
@@ -108,8 +112,46 @@ class Authority:
 
     def forget(self, peer: PeerId) -> Signed:
         """Sign the record that writes off a peer that is gone for ever."""
-        founded = self.network.founded(check_id(peer))
-        return sign({"kind": "forget", "network": self.network.fingerprint, "peer": peer, "founded": founded}, self.key)
+        generation = self.generation()
+        if generation_of(check_id(peer)) != generation.number:
+            raise CertificateError(
+                f"{peer}: is of generation {generation_of(peer)}, and this network is in {generation.number} by now;"
+                " what was of another counts no more, and need not be forgotten"
+            )
+        return self._sign({"kind": "forget", "peer": peer, "founded": generation.founded(peer)})
+
+    def refound(
+        self, founders: Sequence[str], number: int | None = None, settings: Mapping[str, Any] | None = None
+    ) -> Signed:
+        """Sign the record that lets the network be founded anew, and keep it, so that its number is not used again."""
+        newest = self.generation().number
+        generation = Generation(newest + 1 if number is None else number, tuple(founders), settings or {})
+        if generation.number <= newest:
+            raise CertificateError(f"generation {generation.number}: must be above {newest}, which there has been")
+        revoked = read_trust(self.folder).revoked
+        valid = {entry["name"] for entry in self.issued() if int(entry["serial"], 16) not in revoked}
+        if strangers := [name for name in founders if name not in valid]:
+            raise CertificateError(
+                f"founders {', '.join(strangers)}: must have a certificate that is not revoked, or nobody would have"
+                f" their mass; who has one: {', '.join(sorted(valid)) or 'nobody'}"
+            )
+        Generation.of(generation.fields())
+        signed = self._sign(generation.fields())
+        write_whole(self.folder / REFOUND, signed.SerializeToString())
+        return signed
+
+    def generation(self) -> Generation:
+        """Say which generation the network is in, by what this folder has."""
+        if not (self.folder / REFOUND).exists():
+            return Generation(0, self.network.founders)
+        author, fields = read_trust(self.folder).verify(self.newest_refound())
+        if author is not None:
+            raise CertificateError(f"{self.folder / REFOUND}: must be signed by the authority, not by {author}")
+        return Generation.of(fields)
+
+    def newest_refound(self) -> Signed:
+        """Give the record on the newest generation again."""
+        return read_signed(self.folder / REFOUND)
 
     def issued(self) -> list[dict[str, Any]]:
         """List what was issued."""
@@ -119,9 +161,11 @@ class Authority:
             raise CertificateError(f"{self.folder / 'issued.json'}: must be JSON") from error
         return listed
 
+    def _sign(self, fields: Fields) -> Signed:
+        return sign({**fields, "network": self.network.fingerprint}, self.key)
+
     def _write_revoked(self, number: int, serials: list[str]) -> Signed:
-        network = self.network.fingerprint
-        signed = sign({"kind": "revoked", "network": network, "number": number, "serials": serials}, self.key)
+        signed = self._sign({"kind": "revoked", "number": number, "serials": serials})
         write_whole(self.folder / "revoked.signed", signed.SerializeToString())
         return signed
 

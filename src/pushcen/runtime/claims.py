@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pushcen.errors import CertificateError
 from pushcen.protocol import Envelope, Peer, epoch_of, name_of
 from pushcen.protocol.messages import LIMIT, check_id, peer_id
+from pushcen.runtime.generations import SHIFT
 from pushcen.runtime.identity import Identity
 from pushcen.runtime.members import Member
 from pushcen.runtime.wire import Hello, Signed
@@ -33,6 +34,11 @@ class Progress(NamedTuple):
     def of(cls, peer: Peer) -> "Progress":
         """Say how far a peer has come."""
         return cls(epoch_of(peer.me), peer.boot, peer.sequence)
+
+    @property
+    def generation(self) -> int:
+        """The generation that it is in."""
+        return self.epoch >> SHIFT
 
     def ahead_of(self, other: "Progress") -> bool:
         """Say whether a ledger that has come to `other` is older than one that has been here.

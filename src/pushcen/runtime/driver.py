@@ -1,13 +1,14 @@
 """The life of a peer: meet others, train and push, answer; then stop, or leave."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pushcen.client import Client
-from pushcen.protocol import UNIT, epoch_of
+from pushcen.protocol import UNIT
+from pushcen.runtime.epochs import ask_again, next_peer
+from pushcen.runtime.generations import generation_of
 from pushcen.runtime.meeting import Meeting
 from pushcen.runtime.neighbours import Neighbours
 from pushcen.runtime.node import Node
@@ -21,11 +22,13 @@ _SERVE_EVERY = 1.0
 class Driver:
     """Drives one node from start to end."""
 
-    def __init__(self, node: Node, join: Sequence[str], revoked: Path | None = None) -> None:
+    def __init__(self, node: Node, join: Sequence[str], certs: Path | None = None) -> None:
         self.node = node
         self.neighbours = Neighbours(node)
-        self._meeting = Meeting(node, self.neighbours, join, revoked)
+        self._join = list(join)
+        self._meeting = Meeting(node, self.neighbours, join, certs)
         self.trainer = Trainer(node, self.neighbours)
+        self.read_records = self._meeting.read_records
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
@@ -55,6 +58,8 @@ class Driver:
             await asyncio.wait([self.neighbours.ask(name) for name in node.members.all], timeout=settings.hello_timeout)
         waited = node.now
         while len(node.members.online()) < settings.start_with and node.now - waited < settings.start_timeout:
+            if node.stale:
+                await self._renew()
             await asyncio.sleep(_TICK)
         node.log.say("training begins", neighbours=len(node.members.online()), events=node.peer.events)
         served = node.now
@@ -82,20 +87,27 @@ class Driver:
         self.neighbours.send([envelope for envelope in envelopes if envelope.receiver in there])
 
     async def _renew(self) -> None:
-        """Go on in a new epoch, with no mass and the model as it is."""
-        node, learner = self.node, self.node.client.learner
-        old = node.peer
-        epoch = max(epoch_of(old.me) + 1, node.claims.own.epoch + 1, time.time_ns() // 1_000_000)
+        """Go on in a new epoch, with the model as it is: with no mass, or as a founder of a new generation."""
+        node, learner, old = self.node, self.node.client.learner, self.node.peer
+        if node.records.next is not None and node.identity.name in node.records.next.founders:
+            await ask_again(node, self.neighbours, self._join)
         state = learner.save(whole=False)
         learner.restore(state)  # without what was folded, which was the old epoch's
-        node.client = Client(old.renewed(epoch), learner, node.client.rng)
-        await node.commit(state.plain, await self.trainer.write(state))
-        node.stale = ""
-        node.log.warn("a new epoch", before=old.me, now=node.peer.me, hint=f"pushcen forget {old.me}")
+        files = await self.trainer.write(state)
+        await node.commit(state.plain, files, lambda: Client(next_peer(node), learner, node.client.rng))
+        hint = "" if generation_of(old.me) != node.generation.number or old.gone else f"pushcen forget {old.me}"
+        node.log.warn("a new epoch", before=old.me, now=node.peer.me, held=node.peer.held / UNIT, hint=hint)
 
     async def _leave(self) -> None:
         """Give all mass away and see it arrive; then this peer is gone."""
+        while not await self._hand_over():
+            await self._renew()
+
+    async def _hand_over(self) -> bool:
+        """Leave this epoch; give up, and return False, if it ends before that."""
         node = self.node
+        if node.stale:
+            return False
         if node.peer.status == "open":
             farewell = node.peer.leave()
             await node.commit()
@@ -117,7 +129,10 @@ class Driver:
                 self.neighbours.send(envelopes)
             await asyncio.sleep(_TICK)
             node.measure()
+            if node.stale:
+                return False
         await node.commit()
         for name in [member.name for member in node.members.online()]:
             await self.neighbours.gossip(name)
         node.log.say("left", peer_id=node.peer.me)
+        return True

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from pushcen.protocol import PeerId, name_of
 from pushcen.runtime.neighbours import Neighbours
 from pushcen.runtime.node import Node
 from pushcen.runtime.wire import Signed
@@ -15,11 +14,11 @@ _TICK = 0.2
 class Meeting:
     """Keeps one node in touch with the others."""
 
-    def __init__(self, node: Node, neighbours: Neighbours, join: Sequence[str], revoked: Path | None) -> None:
+    def __init__(self, node: Node, neighbours: Neighbours, join: Sequence[str], certs: Path | None) -> None:
         self.node, self.neighbours = node, neighbours
         self._join = list(join)
-        self._revoked = revoked
-        self._revoked_time = 0.0
+        self._files = [certs / name for name in ("revoked.signed", "refound.signed")] if certs else []
+        self._times: dict[Path, float] = {}
 
     async def meet(self) -> None:
         """Say hello to those whose time has come; alone, start from all known addresses again, and else now and then
@@ -44,21 +43,19 @@ class Meeting:
             await asyncio.sleep(_TICK)
 
     async def _greet(self, address: str) -> None:
-        """Meet whoever listens at an address. What it calls itself is believed once its certificate has shown it."""
         node = self.node
         hello = await self.neighbours.greet(address)
-        name = name_of(PeerId(hello.peer)) if hello is not None else node.identity.name
-        if name == node.identity.name or await self.neighbours.greet(address, name) is None:
-            return
-        if node.members.meet(name, address, node.now, node.owed):
-            await self.neighbours.ask(name)
+        if hello is not None:
+            name = hello.peer.rpartition("/")[0]
+            if name != node.identity.name and node.members.meet(name, address, node.now, node.owed):
+                await self.neighbours.ask(name)
 
     async def gossip(self) -> None:
         """Exchange news with a random neighbour now and then; spread lasting records at once."""
         node = self.node
         last = node.now - node.settings.gossip_every
         while True:
-            self._read_revoked()
+            self.read_records()
             online = [member.name for member in node.members.online()]
             if node.unheard:
                 node.unheard.clear()
@@ -69,11 +66,12 @@ class Meeting:
                 await self.neighbours.gossip(node.rng.choice(online))
             await asyncio.sleep(_TICK)
 
-    def _read_revoked(self) -> None:
-        """Take over a list of revoked certificates that an operator put into the folder of certificates."""
-        try:
-            if self._revoked is not None and (changed := self._revoked.stat().st_mtime) != self._revoked_time:
-                self._revoked_time = changed
-                self.node.keep(Signed.FromString(self._revoked.read_bytes()))
-        except Exception as error:  # an operator may be half-way through copying it
-            self.node.log.seldom("revoked", "cannot read the list of revoked certificates", text=repr(error))
+    def read_records(self) -> None:
+        """Take over records of the authority that an operator put into the folder of certificates."""
+        for path in self._files:
+            try:
+                if path.exists() and (changed := path.stat().st_mtime) != self._times.get(path):
+                    self._times[path] = changed
+                    self.node.keep(Signed.FromString(path.read_bytes()))
+            except Exception as error:  # an operator may be half-way through copying it
+                self.node.log.seldom(path.name, f"cannot read {path.name}", text=repr(error))

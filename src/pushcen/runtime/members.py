@@ -108,7 +108,7 @@ class Members:
             return False
         settings = self._settings
         member.failures += 1
-        member.refusal = refusal[:500]  # it is the other's text
+        member.refusal = refusal
         wait = min(settings.retry_first * 2 ** min(member.failures - 1, 30), settings.retry_last)
         member.next_try = now + wait * (0.5 + self._rng.random())
         if member.failures >= settings.give_up:
@@ -128,6 +128,11 @@ class Members:
             and now - member.tried >= min(quiet, 0.2)
             and (member.failures or not member.contact or now - member.answered > quiet)
         ]
+
+    def restart(self, now: float) -> None:
+        """Forget how others showed themselves, and ask them all again: a new generation has begun."""
+        for member in self.all.values():
+            member.contact, member.failures, member.refusal, member.next_try = None, 0, "", now
 
     def close(self, peer: PeerId) -> None:
         """Leave out a peer that left or was forgotten; in a later epoch it may be met again."""

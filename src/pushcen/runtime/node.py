@@ -4,28 +4,20 @@
 """
 
 import asyncio
-import logging
-import time
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from random import Random
-from typing import Any
 
 from pushcen.client import Client
 from pushcen.errors import CertificateError, OptionError, ProtocolError
 from pushcen.learning import Learner
-from pushcen.protocol import UNIT, Answer, Contact, Farewell, Peer, PeerId, epoch_of, name_of
+from pushcen.protocol import UNIT, Answer, Contact, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.claims import NOWHERE, Claims, Progress
-from pushcen.runtime.disk import Disk
 from pushcen.runtime.fingerprint import difference, digest
+from pushcen.runtime.generations import generation_of
 from pushcen.runtime.identity import Identity
-from pushcen.runtime.logs import Log
-from pushcen.runtime.members import Members
-from pushcen.runtime.metrics import Metrics
-from pushcen.runtime.records import Records
 from pushcen.runtime.settings import Runtime
-from pushcen.runtime.store import File, Store
+from pushcen.runtime.standing import Standing
+from pushcen.runtime.store import Store
 from pushcen.runtime.wire import MAJOR, MINOR, Hello, Link, News, Signed
 
 
@@ -37,7 +29,7 @@ class Refusal(Exception):  # noqa: N818
         self.reason = reason
 
 
-class Node:
+class Node(Standing):
     """One peer, as its parts see it."""
 
     def __init__(
@@ -50,68 +42,10 @@ class Node:
         address: str,
         rng: Random,
     ) -> None:
-        self.identity, self.settings, self.store, self.client = identity, settings, store, client
+        super().__init__(identity, settings, store, client, rng)
         self.about, self.run, self.address, self.rng = dict(about), digest(about), address, rng
-        self.log = Log(identity.name)
-        self.metrics = Metrics(identity.name)
-        self.members = Members(identity.name, settings, rng)
-        self.records = Records(identity)
-        self.claims = Claims(identity)
-        self.stale = ""  # why this peer needs a new epoch, if it does
         self.stopping, self.leaving = asyncio.Event(), asyncio.Event()
-        self.unheard: list[Signed] = []  # records to spread at once
-        self._durable: dict[str, list[int]] = {}  # what is committed as credited
-        self._committed = NOWHERE  # how far that is
-        self.disk = Disk(self.log, self.metrics, settings.retry_first)
-        self._ledger, self._committing = ThreadPoolExecutor(1, "ledger"), asyncio.Lock()
         self._record, self._recorded = Signed(), Contact(PeerId(""), 0)
-
-    @property
-    def peer(self) -> Peer:
-        """This peer's side of the protocol."""
-        return self.client.peer
-
-    @property
-    def now(self) -> float:
-        """The monotonic time."""
-        return time.monotonic()
-
-    def close(self) -> None:
-        """Let commits under way come to an end."""
-        self._ledger.shutdown()
-
-    # what is durable
-    async def commit(self, learner: Any = None, files: Mapping[str, File] | None = None) -> None:
-        """Commit the peer as it is now; with what the learner saved, if it has. Commits wait for each other: none that
-        comes later may succeed before one that the disk has no room for yet.
-        """
-        async with self._committing:
-            self._check_words()
-            state, words = self.peer.save(), self.claims.unsaved()
-            reached = Progress.of(self.peer)
-            values = {"peer": state, "rng": self.client.rng.getstate(), "records": self.records.save()}
-            values |= {"members": self.members.addresses(), **words}
-            if learner is not None:
-                values["learner"] = learner
-            with self.metrics.commit.time():
-                await self.disk.use(self._ledger, lambda: self.store.commit(values, files))
-            self._durable, self._committed = state["credited"], reached
-            self.claims.saved(words)
-
-    def restore_records(self, records: Iterable[str]) -> None:
-        """Take up the lasting records that were saved, and do again what they say."""
-        for text in records:
-            self.keep(Signed.FromString(bytes.fromhex(text)))
-        self.unheard.clear()
-
-    def begin(self) -> None:
-        """Take up work, now that it is settled who this is."""
-        self.stale = ""
-
-    def reapply(self) -> None:
-        """Do again what lasting records say, to a peer that was restored."""
-        saved, self.records = self.records.save(), Records(self.identity)
-        self.restore_records(saved)
 
     # what this peer says
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
@@ -135,11 +69,10 @@ class Node:
             message.refusal, message.text = "leaving", f"{self.peer.me} is {self.peer.status}"
         elif self.stale:
             message.refusal, message.text = "starting", f"{self.peer.me} takes a new epoch"
+        refound = self.records.refound
+        if refound is not None and (other is None or generation_of(other) != self.records.newest.number):
+            message.refound.CopyFrom(refound)
         return message
-
-    def progress(self) -> Signed:
-        """Give this peer's own word on how far it has come, as far as that is durable."""
-        return self.claims.sign(self._committed)
 
     def record(self) -> Signed:
         """Give this peer's own word on where it listens."""
@@ -151,13 +84,16 @@ class Node:
     def news(self, have: Iterable[int] | None = None) -> News:
         """Make gossip: some members, and the lasting records that somebody who has `have` does not."""
         records = [] if have is None else self.records.missing(have)
-        return News(members=[self.record(), *self.members.sample(8)], records=records, have=self.records.have())
+        mine = [self.record()] if epoch_of(self.peer.me) else []
+        return News(members=[*mine, *self.members.sample(8)], records=records, have=self.records.have())
 
     # what this peer hears
     def greet(self, caller: str, hello: Hello) -> Hello:
         """Answer a hello."""
         self.check(caller, hello)
         peer = check_id(hello.peer)
+        if generation_of(peer) != self.generation.number:
+            return self._greet_other(caller, hello)
         answer = self.hello(peer, name=caller)
         if hello.run != self.run:
             answer.refusal, answer.text = "run", "this run is set up in another way"
@@ -167,6 +103,16 @@ class Node:
         self.hear(caller, hello)
         if hello.address:
             self.members.meet(caller, hello.address, self.now, self.owed)
+        return answer
+
+    def _greet_other(self, caller: str, hello: Hello) -> Hello:
+        """Refuse who is in another generation, and show it the record on this one, or take its own up."""
+        self.hear_past(caller, hello)
+        if hello.address:
+            self.members.meet(caller, hello.address, self.now, self.owed)
+        answer = self.hello(None, name=caller)
+        answer.refusal, answer.text = "generation", f"{hello.peer} and {self.peer.me} are of two generations"
+        self.refused("generation", caller, answer.text)
         return answer
 
     def check(self, name: str, hello: Hello) -> None:
@@ -183,8 +129,9 @@ class Node:
     def hear(self, name: str, hello: Hello) -> None:
         """Take in what a peer says of itself, of the link to it, and of this peer's past."""
         peer, me = check_id(hello.peer), self.peer.me
-        if hello.HasField("returned"):
-            self.hear_own(name, hello.returned)
+        self.hear_past(name, hello)
+        if generation_of(peer) != self.generation.number:
+            return
         if hello.known and name_of(check_id(hello.known)) == name_of(me) and not self.stale:
             known = (epoch_of(check_id(hello.known)), hello.known_boot)
             if known > (epoch_of(me), self.peer.boot):
@@ -198,22 +145,15 @@ class Node:
             except ProtocolError as error:
                 self.refused("claim", name, str(error))
 
-    def hear_own(self, teller: str, word: Signed) -> None:
-        """Take in this peer's own word that somebody returns: if its ledger is behind that, it is an older copy."""
-        here = Progress.of(self.peer)
-        try:
-            if self.claims.outdates(word, here):
-                self.renew(f"this peer has been further by its own signature: {self.claims.own}, and here is {here}")
-        except CertificateError as error:
-            self.refused("claim", teller, f"{teller} returns what this peer has not signed: {error}")
-
     def answered(self, name: str, hello: Hello) -> None:
         """Take in the answer to a hello or a push."""
         self.check(name, hello)
         self.hear(name, hello)
         if name not in self.members.all:
             return
-        if hello.refusal in ("run", "leaving", "starting", "revoked"):
+        if hello.refusal in ("run", "leaving", "starting", "revoked", "generation") or (
+            generation_of(check_id(hello.peer)) != self.generation.number
+        ):
             text = hello.text
             if hello.refusal == "run":
                 text = difference(self.about, hello.about)
@@ -231,41 +171,6 @@ class Node:
         for record in news.records[:100]:
             self.keep(record)
 
-    def keep(self, record: Signed) -> bool:
-        """Take in a lasting record, and do what it says; it is passed on at once if it is news."""
-        before = len(self.records.have()), self.identity.revision
-        try:
-            said = self.records.add(record)
-        except (CertificateError, ProtocolError) as error:
-            self.refused("record", "", str(error))
-            return False
-        self.metrics.revision.set(self.identity.revision)
-        if (len(self.records.have()), self.identity.revision) == before:
-            return False
-        self.unheard.append(record)
-        if isinstance(said, Farewell):
-            self._farewell(said)
-        elif said is not None:
-            self._forget(*said)
-        else:
-            self.log.say("revoked certificates", number=self.identity.revision)
-        return True
-
-    def owed(self, name: str) -> bool:
-        """Say whether there is mass on the link to a peer that it may not have."""
-        return self.peer.owes(name)
-
-    def renew(self, why: str) -> None:
-        """Note that this peer runs on an older copy of its state, or was forgotten: it needs a new epoch."""
-        if not self.stale:
-            self.stale = why
-            self.log.say("needs a new epoch", level=logging.ERROR, why=why)
-
-    def refused(self, reason: str, caller: str, text: str) -> None:
-        """Count a refusal, and log it at a bounded rate."""
-        self.metrics.refusals.labels(reason).inc()
-        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text)
-
     def measure(self) -> None:
         """Bring the gauges up to date."""
         metrics, peer = self.metrics, self.peer
@@ -276,39 +181,17 @@ class Node:
         metrics.neighbours.labels("known").set(len(self.members.all))
         metrics.links.set(len(peer.unsettled))
 
-    def _check_words(self, name: str = "") -> None:
-        for wrong in self.claims.check(name):
-            self.refused("record", name, wrong)
-
     def _learn(self, signed: Signed) -> None:
         try:
             author, fields = self.identity.verify(signed)
             if author is None or fields.get("kind") != "member":
                 return
             if author == self.identity.name:
-                self.hear_own("", signed)
+                self._hear_own("", signed)
                 return
             self.members.learn(signed, author, fields, self.now, self.owed)
         except (CertificateError, ProtocolError, OptionError, KeyError, TypeError, ValueError) as error:
             self.refused("record", "", str(error))
-
-    def _farewell(self, farewell: Farewell) -> None:
-        if farewell.peer == self.peer.me:
-            return
-        try:
-            back = self.peer.hear_farewell(farewell)
-        except ProtocolError as error:
-            self.refused("claim", name_of(farewell.peer), str(error))
-            return
-        self.members.close(farewell.peer)
-        self.log.say("a peer has left", left=farewell.peer, taken_back=back / UNIT)
-
-    def _forget(self, peer: PeerId, founded: int) -> None:
-        self.peer.forget(peer, founded)
-        self.members.close(peer)
-        self.log.say("a peer was forgotten", forgotten=peer)
-        if peer == self.peer.me:
-            self.renew("this peer was forgotten by the operator")
 
 
 def _bytes(total: int) -> bytes:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import signal
-import time
 import zlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +11,15 @@ from random import Random
 
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload, accumulate
-from pushcen.errors import LedgerError, NetworkError, OptionError
+from pushcen.errors import LedgerError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
-from pushcen.protocol import Buffer, Peer, Rules, epoch_of
+from pushcen.protocol import Buffer, Peer, epoch_of
 from pushcen.runtime.driver import Driver
+from pushcen.runtime.epochs import ask_first, next_peer
 from pushcen.runtime.fingerprint import describe, difference
 from pushcen.runtime.identity import Identity
 from pushcen.runtime.members import check_address
-from pushcen.runtime.network import FIRST_EPOCH
 from pushcen.runtime.node import Node
 from pushcen.runtime.service import Service
 from pushcen.runtime.settings import Runtime
@@ -74,7 +73,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         service = Service(node)
         port = await service.start(setup.listen)
         node.address = _reachable(setup, port)
-        driver = Driver(node, setup.join, setup.certs / "revoked.signed" if setup.certs else None)
+        driver = Driver(node, setup.join, setup.certs)
         try:
             if setup.metrics:
                 node.metrics.serve(setup.metrics)
@@ -112,10 +111,7 @@ def _node(setup: Setup, store: Store) -> Node:
     else:
         client = Client(Peer.join(identity.name, rules, epoch=0), learner, rng)  # until it is settled who this is
     node = Node(identity, setup.runtime, store, client, about, setup.listen, Random(rng.random()))
-    node.restore_records(saved.get("records", []))
-    node.claims.restore(saved)
-    for name, address in saved.get("members", {}).items():
-        node.members.meet(name, address, node.now)
+    node.restore(saved)
     return node
 
 
@@ -131,7 +127,7 @@ def _warm_up(learner: Learner) -> None:
 async def _settle(setup: Setup, node: Node, driver: Driver) -> None:
     """Settle in which epoch this peer is, and commit that before anything is answered."""
     store, peer = node.store, node.peer
-    loop = asyncio.get_running_loop()
+    driver.read_records()
     if epoch_of(peer.me):
         if setup.moved:
             store.claim()
@@ -140,55 +136,18 @@ async def _settle(setup: Setup, node: Node, driver: Driver) -> None:
         elif peer.status == "forgotten":
             node.renew("this peer was forgotten by the operator")
         elif peer.gone:
-            store.commit({"past": [*store.load().get("past", []), peer.save()]})
             node.renew("this peer had left, and joins again")
         await node.commit()
         return
     node.stale = "starting"
-    epoch = await _first_epoch(setup, node, driver)
-    rules: Rules = peer.rules
-    make = Peer.found if epoch == FIRST_EPOCH else Peer.join
-    node.client = Client(make(node.identity.name, rules, epoch), node.client.learner, node.client.rng)
-    node.reapply()
-    state = node.client.learner.save(whole=False)
-    files = await loop.run_in_executor(None, write_tensors, store, state)
-    facts = {"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about}
-    store.commit(facts)
-    await node.commit(state.plain, files)
-    store.claim()
-    node.begin()
-
-
-async def _first_epoch(setup: Setup, node: Node, driver: Driver) -> int:
-    """Find the epoch of a peer with an empty state folder. A founder's is the first, unless it has signed something.
-
-    Who has lost its state must not found anything again. So a founder asks those it joins first; one that is to join
-    nobody is alone, and founds.
-    """
-    later = time.time_ns() // 1_000_000
-    if node.identity.name not in node.identity.network.founders:
-        return later
-    answers, asked = 0, [address for address in setup.join if address != node.address]
-    begun = node.now
-    while asked and not node.stopping.is_set():
-        for address, hello in zip(list(asked), await asyncio.gather(*map(driver.neighbours.greet, asked)), strict=True):
-            if hello is None:
-                continue
-            answers += 1
-            asked.remove(address)
-            if hello.refusal == "run":
-                text = difference(node.about, hello.about)
-                raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
-            if hello.HasField("returned"):
-                node.hear_own(hello.peer, hello.returned)
-        if answers and node.now - begun > node.settings.hello_timeout:
-            break
-        if asked:
-            await asyncio.sleep(0.2)
-    if known := node.claims.own.epoch:
-        node.log.warn("this founder's state was lost; it joins with no mass", known=known)
-        return max(later, known + 1)
-    return FIRST_EPOCH
+    await ask_first(node, driver.neighbours, setup.join)
+    if node.claims.own.epoch:
+        node.log.warn("this peer's state was lost; it joins with no mass", known=node.claims.own.epoch)
+    learner = node.client.learner
+    state = learner.save(whole=False)
+    files = await asyncio.get_running_loop().run_in_executor(None, write_tensors, store, state)
+    store.commit({"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about})
+    await node.commit(state.plain, files, lambda: Client(next_peer(node), learner, node.client.rng))
 
 
 def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -> None:

@@ -1,11 +1,12 @@
-"""What lasts and is passed on for ever: farewells, forgotten peers, the list of revoked certificates."""
+"""What lasts and is passed on: farewells, forgotten peers, the list of revoked certificates, the newest refound."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pushcen.errors import CertificateError
 from pushcen.protocol import Farewell, PeerId, name_of
 from pushcen.protocol.messages import check_id
+from pushcen.runtime.generations import Generation, generation_of
 from pushcen.runtime.identity import Identity
 from pushcen.runtime.trust import Fields
 from pushcen.runtime.wire import Signed
@@ -13,21 +14,41 @@ from pushcen.runtime.wire import Signed
 MOST = 10_000
 """Records that are kept; more would be no network of ours."""
 
+Said = Farewell | tuple[PeerId, int]
+"""Who left; or who was forgotten, and what it was founded with."""
+
 
 class Records:
-    """Signed records by digest; of each subject one is enough, and the newest list of revoked certificates."""
+    """Signed records by digest; of each subject one is enough, and the newest list of revoked certificates.
+
+    A record that founds a new `generation` waits as the `next` one until this peer has entered it, which `enter`
+    notes. With that, farewells and forgotten peers of earlier generations are dropped: their links count no more.
+    """
 
     def __init__(self, identity: Identity) -> None:
+        self.generation = Generation(0, identity.network.founders)
+        self.next: Generation | None = None
         self._identity = identity
-        self._all: dict[int, tuple[str, Signed]] = {}
+        self._all: dict[int, tuple[str, Signed, Farewell | PeerId | None]] = {}
+        self._refounds: dict[int, Signed] = {}  # by generation, from this one on
 
-    def add(self, record: Signed) -> Farewell | tuple[PeerId, int] | None:
-        """Check a record and keep it; return what it says if that is news to the ledger: who left, or was forgotten.
+    @property
+    def newest(self) -> Generation:
+        """The newest generation that is known of."""
+        return self.next or self.generation
+
+    @property
+    def refound(self) -> Signed | None:
+        """The record that founds the newest generation, if it is not the first."""
+        return self._refounds.get(self.newest.number)
+
+    def add(self, record: Signed) -> Said | Generation | None:
+        """Check a record and keep it; return what it says if that is news: who left, was forgotten, or founds anew.
 
         Refuses with a `CertificateError` what is not signed by who may say it.
         """
         key = digest(record)
-        if key in self._all:
+        if key in self._all or any(digest(known) == key for known in self._refounds.values()):
             return None
         author, fields = self._identity.verify(record, expired=True)
         kind = fields.get("kind")
@@ -40,31 +61,85 @@ class Records:
             farewell = _farewell(fields)
             if name_of(farewell.peer) != author:
                 raise CertificateError(f"a farewell of {farewell.peer} that {author} signed")
-            if sum(subject.startswith(f"farewell {author}/") for subject, _ in self._all.values()) >= MOST // 100:
+            if sum(entry[0].startswith(f"farewell {author}/") for entry in self._all.values()) >= MOST // 100:
                 raise CertificateError(f"more farewells of {author} than anybody says")
-            return farewell if self._keep(key, f"farewell {farewell.peer}", record) else None
+            return self._news(farewell) if self._keep(key, f"farewell {farewell.peer}", record, farewell) else None
         if kind == "forget" and author is None:
             peer = check_id(fields["peer"])
-            return (peer, self._identity.network.founded(peer)) if self._keep(key, f"forget {peer}", record) else None
+            return self._news(peer) if self._keep(key, f"forget {peer}", record, peer) else None
+        if kind == "refound" and author is None:
+            return self._found(record, Generation.of(fields))
         raise CertificateError(f"a record of kind {kind!r:.40}, which {author or 'the authority'} may not make")
+
+    def said(self) -> Iterator[Said]:
+        """Say again what was said of peers of this generation."""
+        for _, _, said in list(self._all.values()):
+            if said is not None and (news := self._news(said)):
+                yield news
 
     def have(self) -> list[int]:
         """Give the digests of all records."""
-        return list(self._all)
+        return [*map(digest, self._refounds.values()), *self._all]
 
     def missing(self, have: Iterable[int]) -> list[Signed]:
         """Give the records that somebody with these does not have, a few at a time."""
         theirs = set(have)
-        return [record for key, (_, record) in self._all.items() if key not in theirs][:50]
+        newest = [self.refound] if self.refound and digest(self.refound) not in theirs else []
+        return [*newest, *(entry[1] for key, entry in self._all.items() if key not in theirs)][:50]
 
-    def save(self) -> list[str]:
-        """Give all of them as plain data."""
-        return [record.SerializeToString().hex() for _, record in self._all.values()]
+    def save(self, entering: Generation | None = None) -> list[str]:
+        """Give all of them as plain data, in this generation or the one that the same commit enters.
 
-    def _keep(self, key: int, subject: str, record: Signed) -> bool:
-        if len(self._all) >= MOST or any(subject == other for other, _ in self._all.values()):
+        What waits for this peer to enter it is not saved: record, epoch and mass are to be one commit.
+        """
+        refound = self._refounds.get((entering or self.generation).number)
+        records = [entry[1] for entry in self._all.values()]
+        return [record.SerializeToString().hex() for record in ([refound, *records] if refound else records)]
+
+    def restore(self, saved: Iterable[str], entered: int) -> None:
+        """Take over what was saved by a peer that had entered the generation of this number."""
+        for text in saved:
+            self.add(Signed.FromString(bytes.fromhex(text)))
+            if self.next is not None and self.next.number <= entered:
+                self.enter(self.next)
+
+    def enter(self, generation: Generation) -> None:
+        """Note that this peer has entered a generation; a newer one may be next already."""
+        self.generation, self.next = generation, self.next if self.next != generation else None
+        self._refounds = {number: record for number, record in self._refounds.items() if number >= generation.number}
+        self._all = {key: entry for key, entry in self._all.items() if self._counts(entry[2])}
+
+    def _found(self, record: Signed, generation: Generation) -> Generation | None:
+        if generation.number < self.newest.number:
+            return None
+        if generation.number == self.newest.number:
+            raise CertificateError(
+                f"another refound numbered {generation.number}, founded by {', '.join(generation.founders)}, not by"
+                f" {', '.join(self.newest.founders)}: the authority must make a newer one, which ends both"
+            )
+        if generation.settings:
+            raise CertificateError(
+                f"refound {generation.number} changes {', '.join(sorted(map(str, generation.settings)))[:200]}, which"
+                " this pushcen cannot: upgrade it"
+            )
+        self.next, self._refounds[generation.number] = generation, record
+        return generation
+
+    def _news(self, said: Farewell | PeerId) -> Said | None:
+        """Say what a record means in this generation; nothing, if it is of a later one."""
+        peer = said.peer if isinstance(said, Farewell) else said
+        if generation_of(peer) != self.generation.number:
+            return None
+        return said if isinstance(said, Farewell) else (said, self.generation.founded(said))
+
+    def _counts(self, said: Farewell | PeerId | None) -> bool:
+        peer = said.peer if isinstance(said, Farewell) else said
+        return peer is None or generation_of(peer) >= self.generation.number
+
+    def _keep(self, key: int, subject: str, record: Signed, said: Farewell | PeerId | None = None) -> bool:
+        if len(self._all) >= MOST or not self._counts(said) or any(subject == entry[0] for entry in self._all.values()):
             return False
-        self._all[key] = (subject, record)
+        self._all[key] = (subject, record, said)
         return True
 
     def _drop(self, subject: str) -> None:

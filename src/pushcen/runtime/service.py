@@ -19,6 +19,7 @@ from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import read_header
 from pushcen.runtime.claims import Word
 from pushcen.runtime.gate import CALLS, Behaviour, Context, Gate
+from pushcen.runtime.generations import generation_of
 from pushcen.runtime.limits import Budget, Rate, connections
 from pushcen.runtime.node import Node, Refusal
 from pushcen.runtime.wire import Hello, News
@@ -50,7 +51,6 @@ class Service:
         self._calls = Rate(settings.calls_per_second)
         self._pushes = Rate(settings.pushes_per_second)
         self._epochs = Rate(_EPOCHS)
-        self._shown: dict[str, int] = {}  # the latest epoch of each caller: one costs a token once, be it hello or push
         self._budget = Budget(settings.memory_mb << 20)
         self._arriving: set[tuple[str, int]] = set()
         self._sizes = node.client.learner.sizes()
@@ -114,8 +114,9 @@ class Service:
         hello = Hello.FromString(data)
         node = self._node
         peer = check_id(hello.peer)
-        if name_of(peer) == caller:
-            self._check_epoch(caller, epoch_of(peer))
+        same = name_of(peer) == caller and generation_of(peer) == node.generation.number
+        if same and self._is_new_epoch(caller, epoch_of(peer)):
+            raise Refusal("rate", f"{caller} shows a new epoch too often")
         return node.greet(caller, hello).SerializeToString()
 
     def _gossip(self, _caller: str, data: bytes) -> bytes:
@@ -167,11 +168,14 @@ class Service:
             raise Refusal("malformed", f"an envelope's header of {size} bytes in a field of {len(data)}")
         if name_of(envelope.sender) != caller:
             raise Refusal("malformed", f"{caller} sends an envelope of {envelope.sender}")
+        if generation_of(envelope.sender) != self._node.generation.number:
+            raise Refusal("generation", f"{envelope.sender} and {peer.me} are of two generations")
         if self._node.stale or peer.status != "open":
             raise Refusal("leaving", f"{peer.me} takes nothing in now")
         if envelope.receiver != peer.me:
             raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {peer.me}")
-        self._check_epoch(caller, epoch_of(envelope.sender))
+        if self._is_new_epoch(caller, epoch_of(envelope.sender)):
+            raise Refusal("rate", f"{caller} shows a new epoch too often")
         if envelope.part not in self._sizes:
             raise Refusal("malformed", f"part {envelope.part}: must be one of {sorted(self._sizes)}")
         if length != self._sizes[envelope.part]:
@@ -213,23 +217,21 @@ class Service:
 
     def _check_mass(self, envelope: Envelope) -> None:
         """Refuse mass that cannot be: more, with what is here already, than the network was founded with."""
-        peer, most = self._node.peer, self._node.identity.network.mass
+        peer, most = self._node.peer, self._node.generation.mass
         if not peer.rules.weights.moves_mass:
             return
         share = envelope.total - peer.answer(envelope.sender).accepted
         if share > 0 and peer.held + peer.waiting + share > most:
             raise Refusal("mass", f"{envelope.sender} claims to add {share} quanta; there are {most} in all")
 
-    def _check_epoch(self, name: str, epoch: int) -> None:
-        """Refuse an epoch that is earlier than those known of a name, or later and shown too soon after another."""
-        known = max(self._shown.get(name, 0), self._node.peer.latest_epoch(name))
+    def _is_new_epoch(self, name: str, epoch: int) -> bool:
+        """Say whether an epoch is later than those known of a name, and shown too soon; an earlier one is refused."""
+        known = self._node.peer.latest_epoch(name)
         if contact := self._node.members.contact(name):
             known = max(known, epoch_of(contact.peer))
         if epoch < known:
             raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
-        if epoch > known > 0 and not self._epochs.allows(name, self._node.now):
-            raise Refusal("rate", f"{name} shows a new epoch too often")
-        self._shown[name] = epoch
+        return epoch > known > 0 and not self._epochs.allows(name, self._node.now)
 
     @contextlib.contextmanager
     def _guard(self, caller: str) -> Iterator[Refusal]:

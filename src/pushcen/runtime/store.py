@@ -133,11 +133,15 @@ class Store:
     def is_copy(self) -> bool:
         """Say whether this ledger was copied here, as from a backup: the file is not the one that was made here."""
         made = self.load().get("inode")
-        return made is not None and made != (self.folder / LEDGER).stat().st_ino
+        return made is not None and made != self.inode()
+
+    def inode(self) -> int:
+        """Say which file the ledger is, so that a copy can be told."""
+        return (self.folder / LEDGER).stat().st_ino
 
     def claim(self) -> None:
         """Take this ledger, wherever it came from, for the original."""
-        self.commit({"inode": (self.folder / LEDGER).stat().st_ino})
+        self.commit({"inode": self.inode()})
 
     def close(self) -> None:
         """Let go of the folder."""

@@ -2,7 +2,7 @@
 
 from pushcen.runtime.wire.peer_pb2 import Hello, Link, News, Piece, Signed
 
-MAJOR, MINOR = 1, 1
+MAJOR, MINOR = 1, 2
 """The version of these messages; peers of another major version are refused."""
 
 __all__ = ["MAJOR", "MINOR", "Hello", "Link", "News", "Piece", "Signed"]

@@ -27,7 +27,7 @@ class Link(_message.Message):
     def __init__(self, credited: _Optional[bytes] = ..., accepted: _Optional[bytes] = ..., sender: _Optional[str] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned")
+    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned", "refound")
     class AboutEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,7 @@ class Hello(_message.Message):
     TEXT_FIELD_NUMBER: _ClassVar[int]
     NEWS_FIELD_NUMBER: _ClassVar[int]
     RETURNED_FIELD_NUMBER: _ClassVar[int]
+    REFOUND_FIELD_NUMBER: _ClassVar[int]
     major: int
     minor: int
     peer: str
@@ -63,7 +64,8 @@ class Hello(_message.Message):
     text: str
     news: bool
     returned: Signed
-    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...
+    refound: Signed
+    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ..., refound: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...
 
 class News(_message.Message):
     __slots__ = ("members", "records", "have")

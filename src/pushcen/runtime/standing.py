@@ -1,0 +1,221 @@
+"""Who a peer is: what is durable of it, what lasting records say, and when it has to go on as another.
+
+A peer becomes another, in a new epoch, for its own signature that is ahead of its ledger, or by the authority's word.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Any
+
+from pushcen.client import Client
+from pushcen.errors import CertificateError, LedgerError, ProtocolError
+from pushcen.learning import Learner
+from pushcen.protocol import UNIT, Farewell, Peer, PeerId, epoch_of, name_of
+from pushcen.runtime.claims import NOWHERE, Claims, Progress
+from pushcen.runtime.disk import Disk
+from pushcen.runtime.generations import Generation, generation_of
+from pushcen.runtime.identity import Identity
+from pushcen.runtime.logs import Log
+from pushcen.runtime.members import Members
+from pushcen.runtime.metrics import Metrics
+from pushcen.runtime.records import Records, Said
+from pushcen.runtime.settings import Runtime
+from pushcen.runtime.store import File, Store
+from pushcen.runtime.wire import Hello, Signed
+
+
+class Standing:
+    """One peer's ledger, and all that may unsettle it."""
+
+    def __init__(
+        self, identity: Identity, settings: Runtime, store: Store, client: Client[Learner], rng: Random
+    ) -> None:
+        self.identity, self.settings, self.store, self.client = identity, settings, store, client
+        self.log = Log(identity.name)
+        self.metrics = Metrics(identity.name)
+        self.members = Members(identity.name, settings, rng)
+        self.records = Records(identity)
+        self.claims = Claims(identity)
+        self.stale = ""  # why this peer needs a new epoch, if it does
+        self.past: list[dict[str, Any]] = []  # the books of what this peer left, and of earlier generations
+        self.unheard: list[Signed] = []  # records to spread at once
+        self.disk = Disk(self.log, self.metrics, settings.retry_first)
+        self._durable: dict[str, list[int]] = {}  # what is committed as credited
+        self._committed = NOWHERE  # how far that is
+        self._ledger, self._committing = ThreadPoolExecutor(1, "ledger"), asyncio.Lock()
+
+    @property
+    def peer(self) -> Peer:
+        """This peer's side of the protocol."""
+        return self.client.peer
+
+    @property
+    def generation(self) -> Generation:
+        """The generation that this peer is in, with those who founded it."""
+        return self.records.generation
+
+    @property
+    def now(self) -> float:
+        """The monotonic time."""
+        return time.monotonic()
+
+    def close(self) -> None:
+        """Let commits under way come to an end."""
+        self._ledger.shutdown()
+
+    async def commit(
+        self,
+        learner: Any = None,
+        files: Mapping[str, File] | None = None,
+        become: Callable[[], Client[Learner]] | None = None,
+    ) -> None:
+        """Commit the peer as it is now, or as it is to `become`; with what the learner saved, if it has.
+
+        Commits wait for each other: none that comes later may succeed before one that the disk has no room for yet. In
+        the name of a new epoch nothing is said before it is durable, with the record on the generation that it enters.
+        """
+        async with self._committing:
+            self._check_words()
+            client, words, entering = self.client, self.claims.unsaved(), None
+            if become is not None:
+                client, entering = become(), self.records.next
+            state, reached, past = client.peer.save(), Progress.of(client.peer), self.past
+            if client is not self.client and (self.peer.gone or (entering and epoch_of(self.peer.me))):
+                past = [*past, self.peer.save()]
+            values: dict[str, Any] = {"peer": state, "rng": client.rng.getstate(), **words}
+            values |= {"records": self.records.save(entering), "members": self.members.addresses()}
+            values |= {"learner": learner} if learner is not None else {}
+            values |= {"past": past} if past is not self.past else {}
+            values |= {"inode": self.store.inode()} if client is not self.client else {}  # it is nobody's copy any more
+            with self.metrics.commit.time():
+                await self.disk.use(self._ledger, lambda: self.store.commit(values, files))
+            self._durable, self._committed, self.past = state["credited"], reached, past
+            self.claims.saved(words)
+            if client is not self.client:
+                self.client = client
+                if entering is not None:
+                    self.records.enter(entering)
+                    self.members.restart(self.now)
+                self.reapply()
+                self._settle()
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """Take up what a ledger has beside the peer: lasting records, others' words, addresses, earlier books."""
+        self.records.restore(saved.get("records", []), generation_of(self.peer.me))
+        if self.generation.number != generation_of(self.peer.me):
+            raise LedgerError(f"{self.store.folder}: {self.peer.me} is here without the record on its generation")
+        self.reapply()
+        self.claims.restore(saved)
+        self.past = saved.get("past", [])
+        for name, address in saved.get("members", {}).items():
+            self.members.meet(name, address, self.now)
+
+    def reapply(self) -> None:
+        """Do again what lasting records say, to a peer that was restored or is new."""
+        for said in self.records.said():
+            self._apply(said)
+
+    def progress(self) -> Signed:
+        """Give this peer's own word on how far it has come, as far as that is durable."""
+        return self.claims.sign(self._committed)
+
+    def hear_past(self, teller: str, hello: Hello) -> None:
+        """Take in what a hello shows of the network's past, and of this peer's own, each under its own signature."""
+        if hello.HasField("refound"):
+            self.keep(hello.refound)
+        if hello.HasField("returned"):
+            self._hear_own(teller, hello.returned)
+
+    def keep(self, record: Signed) -> bool:
+        """Take in a lasting record, and do what it says; it is passed on at once if it is news."""
+        before = len(self.records.have()), self.identity.revision
+        try:
+            said = self.records.add(record)
+        except (CertificateError, ProtocolError) as error:
+            self.refused("record", "", str(error))
+            return False
+        self.metrics.revision.set(self.identity.revision)
+        if (len(self.records.have()), self.identity.revision) == before:
+            return False
+        self.unheard.append(record)
+        if isinstance(said, Generation):
+            self._enter(said)
+        elif said is not None:
+            self._apply(said)
+        elif self.identity.revision != before[1]:
+            self.log.say("revoked certificates", number=self.identity.revision)
+        return True
+
+    def owed(self, name: str) -> bool:
+        """Say whether there is mass on the link to a peer that it may not have."""
+        return self.peer.owes(name)
+
+    def renew(self, why: str) -> None:
+        """Note that this peer runs on an older copy of its state, or was forgotten: it needs a new epoch."""
+        if not self.stale:
+            self.stale = why
+            self.log.say("needs a new epoch", level=logging.ERROR, why=why)
+
+    def refused(self, reason: str, caller: str, text: str) -> None:
+        """Count a refusal, and log it at a bounded rate."""
+        self.metrics.refusals.labels(reason).inc()
+        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text[:500])
+
+    def _settle(self) -> None:
+        """Take up work in a new epoch; unless something came meanwhile that unsettles it."""
+        self.stale = ""
+        if self.peer.status == "forgotten":
+            self.renew("this peer was forgotten by the operator")
+        elif self.records.next is not None:
+            self._enter(self.records.next)
+        elif self.claims.own.ahead_of(Progress.of(self.peer)):
+            self._outdated()
+
+    def _hear_own(self, teller: str, word: Signed) -> None:
+        """Take in this peer's own word that somebody returns: if its ledger is behind that, it is an older copy."""
+        try:
+            if self.claims.outdates(word, Progress.of(self.peer)):
+                self._outdated()
+        except CertificateError as error:
+            self.refused("claim", teller, f"{teller} returns what this peer has not signed: {error}")
+
+    def _outdated(self) -> None:
+        """Give up an epoch in which this peer has been further; a later generation's word waits for its record."""
+        own, here = self.claims.own, Progress.of(self.peer)
+        if own.generation == self.generation.number:
+            self.renew(f"this peer has been further by its own signature: {own}, and here is {here}")
+
+    def _check_words(self, name: str = "") -> None:
+        for wrong in self.claims.check(name):
+            self.refused("record", name, wrong)
+
+    def _apply(self, said: Said) -> None:
+        if isinstance(said, Farewell):
+            self._farewell(said)
+        else:
+            self._forget(*said)
+
+    def _enter(self, generation: Generation) -> None:
+        self.renew(f"the authority founds generation {generation.number}, by {', '.join(generation.founders)}")
+
+    def _farewell(self, farewell: Farewell) -> None:
+        if farewell.peer == self.peer.me:
+            return
+        try:
+            back = self.peer.hear_farewell(farewell)
+        except ProtocolError as error:
+            self.refused("claim", name_of(farewell.peer), str(error))
+            return
+        self.members.close(farewell.peer)
+        self.log.say("a peer has left", left=farewell.peer, taken_back=back / UNIT)
+
+    def _forget(self, peer: PeerId, founded: int) -> None:
+        self.peer.forget(peer, founded)
+        self.members.close(peer)
+        self.log.say("a peer was forgotten", forgotten=peer)
+        if peer == self.peer.me:
+            self.renew("this peer was forgotten by the operator")

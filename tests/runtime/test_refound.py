@@ -1,0 +1,357 @@
+"""A network that is founded anew: one unit for each founder, once, whoever was away or lost its disk."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pushcen.errors import CertificateError, LedgerError
+from pushcen.protocol import UNIT, Envelope
+from pushcen.runtime.authority import Authority
+from pushcen.runtime.generations import Generation, generation_of
+from pushcen.runtime.identity import Certified
+from pushcen.runtime.local import LocalNetwork
+from pushcen.runtime.operator import deliver
+from pushcen.runtime.records import Records
+from pushcen.runtime.store import Store, read_state
+from pushcen.runtime.wire import Hello
+
+from .test_hostile import piece, pieces, state_of, victim
+from .world import World, run, until
+
+FIRST = 1 << 48 | 1
+
+
+def refusals(node, reason):
+    return node.metrics.refusals.labels(reason)._value.get()
+
+
+def in_generation(world, number, *names):
+    return all(generation_of(world.node(name).peer.me) == number and not world.node(name).stale for name in names)
+
+
+async def trains_on(world, *names, events=3):
+    before = {name: world.events(name) for name in names}
+    await until(lambda: all(world.events(name) > before[name] + events for name in names), 60)
+
+
+def snapshot(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def put_back(folder, files):
+    """Write a snapshot into the very same files, as restoring a disk does."""
+    for path in folder.iterdir():
+        if path.name not in files:
+            path.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+def test_all_mass_is_founded_anew_and_training_goes_on(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 3 for name in world.names))
+        steps = world.node("p2").client.learner.events
+        await deliver(world.authority, world.authority.refound(["p0", "p1"]), world.addresses["p0"])
+        await until(lambda: in_generation(world, 1, *world.names), 60)
+        assert [world.node(name).peer.me for name in ("p0", "p1")] == [f"p0/{FIRST}", f"p1/{FIRST}"]
+        assert world.node("p2").peer.founded == 0
+        assert world.node("p2").client.learner.events >= steps  # from the models as they are
+        await until(lambda: world.node("p2").peer.held > 0, 60)
+        await trains_on(world, *world.names)
+        found = await world.check(founded=2)
+        assert found.held + found.on_links == 2 * UNIT
+        await world.start(*world.names)  # and after a restart it is the same generation, in the next boot
+        assert world.node("p0").peer.me == f"p0/{FIRST}"
+        await trains_on(world, *world.names)
+        await world.check(founded=2)
+
+    run(story(), 150)
+
+
+def test_who_was_away_learns_of_it_from_the_first_contact(tmp_path):
+    async def story():
+        names = ("p0", "p1", "p2", "p3")
+        world = World(tmp_path, names=names, pause=0.02)
+        await world.start(*names)
+        await until(lambda: all(world.events(name) > 3 for name in names))
+        await world.stop("p2", "p3")
+        await deliver(world.authority, world.authority.refound(["p0", "p2"]), world.addresses["p1"])
+        await until(lambda: in_generation(world, 1, "p0", "p1"), 60)
+        assert world.audit().founded == UNIT
+        await world.start("p2", "p3")
+        assert {world.node(name).peer.me for name in ("p2", "p3")} == {"p2/1", "p3/1"}
+        await until(lambda: in_generation(world, 1, *names), 60)
+        assert [world.node(name).peer.founded for name in names] == [UNIT, 0, UNIT, 0]
+        await until(lambda: all(world.node(name).peer.held for name in names), 60)
+        await trains_on(world, *names)
+        found = await world.check(founded=2)
+        assert found.held + found.on_links == 2 * UNIT
+        past = read_state(world.state("p2"))["past"]
+        assert [state["peer"] for state in past] == ["p2/1"]
+
+    run(story(), 150)
+
+
+@pytest.mark.parametrize("lost", ["folder", "snapshot"])
+def test_a_founder_of_the_new_generation_founds_it_once(tmp_path, lost):
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 2 for name in world.names))
+        await world.stop("p0")
+        old = snapshot(world.state("p0"))
+        await world.start("p0")
+        await deliver(world.authority, world.authority.refound(world.names), world.addresses["p0"])
+        await until(lambda: in_generation(world, 1, *world.names), 60)
+        await until(lambda: any(link.startswith("p0/") for link in world.node("p1").peer.credited), 60)
+        await world.stop("p0")
+        if lost == "folder":
+            shutil.rmtree(world.state("p0"))
+        else:
+            put_back(world.state("p0"), old)
+        [node] = await world.start("p0")
+        await until(lambda: in_generation(world, 1, "p0") and node.peer.me != f"p0/{FIRST}", 60)
+        assert node.peer.founded == 0
+        await deliver(world.authority, world.authority.forget(f"p0/{FIRST}"), world.addresses["p1"])
+        await until(lambda: all(f"p0/{FIRST}" in world.node(name).peer.forgotten for name in world.names), 60)
+        found = await world.check(founded=3)
+        assert found.written_off > 0
+
+    run(story(), 150)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_crash_leaves_the_old_generation_or_the_new_one_and_never_two_units(tmp_path, moment, monkeypatch):
+    """Killed before or after the commit: record, epoch and unit are in the ledger together, or not at all."""
+    commit = Store.commit
+
+    def crash(self, values, files=None):
+        if self.folder.name == "p0" and generation_of(values.get("peer", {"peer": "p0/0"})["peer"]) == 1:
+            if moment == "after":
+                commit(self, values, files)
+            raise LedgerError("killed")
+        commit(self, values, files)
+
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 2 for name in world.names))
+        await world.stop("p1")
+        monkeypatch.setattr(Store, "commit", crash)
+        record = world.authority.refound(["p0", "p1"])
+        await deliver(world.authority, record, world.addresses["p0"])
+        await until(lambda: world.lives["p0"].done(), 60)
+        monkeypatch.setattr(Store, "commit", commit)
+        await world.stop("p0")
+        saved = read_state(world.state("p0"))
+        entered = generation_of(saved["peer"]["peer"])
+        assert entered == (1 if moment == "after" else 0)
+        assert (record.SerializeToString().hex() in saved["records"]) == bool(entered)
+        await world.start("p0", "p1")
+        await until(lambda: in_generation(world, 1, *world.names), 60)
+        assert [world.node(name).peer.founded for name in world.names] == [UNIT, UNIT, 0]
+        await trains_on(world, *world.names)
+        found = await world.check(founded=2)
+        assert found.held + found.on_links == 2 * UNIT
+
+    run(story(), 150)
+
+
+def test_an_old_sender_is_refused_and_shown_the_record(tmp_path):
+    async def story():
+        async with victim(tmp_path) as (world, node, line, payload):
+            world.lives["ann"] = asyncio.create_task(world.drivers["ann"].run(0))
+            record = world.authority.refound(["ann"])
+            await deliver(world.authority, record, world.addresses["ann"])
+            await until(lambda: in_generation(world, 1, "ann"))
+            before = state_of(node)
+            for receiver in ("ann/1", node.peer.me):
+                envelope = Envelope("eve/1", receiver, 0, 5, UNIT // 2, None)
+                answer = await line.push(pieces(piece(envelope, payload)), 5)
+                assert (answer.refusal, answer.refound) == ("generation", record)
+            hello = Hello(major=1, peer="eve/1", boot=1, address="127.0.0.1:9", run=b"another method by then")
+            answer = await line.hello(hello, 5)
+            assert (answer.refusal, answer.refound) == ("generation", record)
+            assert state_of(node) == before
+            assert refusals(node, "generation") == 3
+
+    run(story())
+
+
+def test_who_is_leaving_leaves_in_the_new_generation(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 2 for name in world.names))
+        await world.stop("p0", "p1")
+        leaver = world.node("p2")
+        leaver.leaving.set()
+        await until(lambda: leaver.peer.status == "leaving", 60)  # and stays: there is nobody to hand anything over to
+        await deliver(world.authority, world.authority.refound(world.names), world.addresses["p2"])
+        await until(lambda: leaver.peer.me == f"p2/{FIRST}" and leaver.peer.status == "leaving", 60)
+        await world.start("p0", "p1")
+        await until(lambda: leaver.peer.gone, 60)
+        await world.lives["p2"]
+        found = await world.check(founded=3)
+        assert found.held + found.on_links == 3 * UNIT
+
+    run(story(), 150)
+
+
+def test_a_copy_is_a_copy_once(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: world.events("p0") > 2)
+        await world.stop("p0")
+        shutil.copytree(world.state("p0"), tmp_path / "copy")
+        [node] = await world.start("p0", state=tmp_path / "copy")
+        await until(lambda: not node.stale and node.peer.held > 0)
+        me = node.peer.me
+        assert me != "p0/1"
+        await world.stop("p0")
+        [node] = await world.start("p0", state=tmp_path / "copy")
+        assert (node.peer.me, node.peer.boot) == (me, 2)
+        await world.stop()
+
+    run(story(), 120)
+
+
+def test_real_peers_half_of_them_down_are_founded_anew_by_one_command(tmp_path):
+    settings = {"runtime.gossip_every": 0.5, "runtime.hello_every": 1.0, "runtime.retry_first": 0.2}
+    settings |= {"runtime.retry_last": 2.0, "runtime.pause": 0.05}
+    network = LocalNetwork(tmp_path, "tests.runtime.tasks:tiny", 4, None, settings)
+    folder, names = network.authority.folder, network.names
+
+    def pushcen(*words):
+        command = [sys.executable, "-m", "pushcen", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    def wait(condition):
+        end = time.monotonic() + 180
+        while not condition():
+            assert time.monotonic() < end, {name: network.last_words(name) for name in names}
+            time.sleep(0.2)
+
+    def trained(*some, more=3):
+        goal = {name: network.events(name) + more for name in some}
+        wait(lambda: all(network.events(name) >= goal[name] for name in some))
+
+    def is_in(number, *some):
+        try:
+            peers = [read_state(network.state(name))["peer"]["peer"] for name in some]
+        except (LedgerError, KeyError):
+            return False  # one of them has only just begun
+        return set(map(generation_of, peers)) == {number}
+
+    network.start()
+    try:
+        trained(*names)
+        network.kill("p2")
+        network.kill("p3")
+        told = pushcen("refound", folder, "--founders", "p0,p2", "--to", network.addresses["p1"])
+        assert (told.returncode, "generation 1, founded by p0, p2" in told.stdout) == (0, True), told.stderr
+        wait(lambda: is_in(1, "p0", "p1"))
+        audited = pushcen("audit", *map(network.state, names))
+        assert "p2/1 has not entered" in audited.stdout
+        shutil.rmtree(network.state("p3"))  # this one has lost its disk, too
+        network.start("p2", "p3")
+        wait(lambda: is_in(1, *names))
+        trained("p0", "p1", "p2")
+        wait(lambda: all(read_state(network.state(name))["peer"]["held"] for name in names))
+    finally:
+        network.stop()
+    assert [read_state(network.state(name))["peer"]["founded"] for name in names] == [UNIT, 0, UNIT, 0]
+    found = network.audit()
+    assert (found.violations, found.missing, found.balanced) == ([], {}, True)
+    assert found.held + found.on_links == 2 * UNIT
+    audited = pushcen("audit", *map(network.state, names))
+    assert audited.returncode == 0, audited.stdout
+    again = pushcen("refound", folder, "--to", "127.0.0.1:1")
+    assert (again.returncode, "nobody was told" in again.stderr) == (2, True), again.stdout
+
+
+@pytest.fixture
+def authority(tmp_path):
+    authority = Authority.found(tmp_path / "a", "wards", ["ann", "bob"])
+    for name in ("ann", "bob", "eve"):
+        authority.issue(name)
+    return authority
+
+
+def records_of(authority):
+    return Records(Certified(authority.folder / "ann"))
+
+
+def test_numbers_do_not_repeat_and_founders_can_be_there(authority):
+    assert authority.generation() == Generation(0, ("ann", "bob"))
+    authority.refound(["eve"])
+    again = Authority.open(authority.folder)
+    assert again.generation() == Generation(1, ("eve",))
+    again.refound(["ann"])
+    assert again.generation().number == 2
+    again.refound(["ann"], number=7)
+    for number in (0, 2, 7, 2**15):
+        with pytest.raises(CertificateError, match="generation"):
+            again.refound(["ann"], number=number)
+    for founders in ([], ["ann", "ann"], ["nobody"], ["Ann"]):
+        with pytest.raises(CertificateError, match="founders"):
+            again.refound(founders)
+    again.revoke("eve")
+    with pytest.raises(CertificateError, match="founders eve: must have a certificate that is not revoked"):
+        again.refound(["ann", "eve"])
+    assert again.generation() == Generation(7, ("ann",))
+    assert (again.issue("late") / "refound.signed").exists()
+    with pytest.raises(CertificateError, match="bob/1: is of generation 0"):
+        again.forget("bob/1")
+    assert again.forget(f"ann/{7 << 48 | 1}")
+
+
+def test_only_the_authority_founds_anew_and_each_number_once(authority):
+    records = records_of(authority)
+    eve = Certified(authority.folder / "eve")
+    with pytest.raises(CertificateError, match="eve may not make"):
+        records.add(eve.sign(Generation(1, ("eve",)).fields()))
+    shutil.copytree(authority.folder, authority.folder.parent / "b")
+    other = Authority.open(authority.folder.parent / "b")  # a backup of the authority, which counts for itself
+    first, second, newer = authority.refound(["ann"]), other.refound(["bob"]), authority.refound(["eve"])
+    assert records.add(first) == Generation(1, ("ann",))
+    for entered in (False, True):
+        if entered:
+            records.enter(records.next)
+        with pytest.raises(CertificateError, match="another refound numbered 1, founded by bob, not by ann"):
+            records.add(second)
+        assert records.newest == Generation(1, ("ann",))
+    assert records.add(newer) == Generation(2, ("eve",))
+    assert records.add(first) is None
+    assert records.missing([]) == [newer]
+    assert records.generation.number == 1  # until this peer has entered it
+    other.refound(["bob"])
+    settled = other.refound(["bob"], settings={"method.clusters": 8})
+    with pytest.raises(CertificateError, match=r"refound 3 changes method\.clusters, which this pushcen cannot"):
+        records.add(settled)
+
+
+def test_what_was_said_of_an_earlier_generation_counts_no_more(authority):
+    records = records_of(authority)
+    assert records.add(authority.forget("bob/1")) == ("bob/1", UNIT)
+    record = authority.refound(["ann", "bob"])
+    late = authority.forget(f"bob/{FIRST}")
+    assert records.add(late) is None  # not yet: this peer is in the generation before
+    records.add(record)
+    entering = records.save(records.next)
+    records.enter(records.next)
+    assert list(records.said()) == [(f"bob/{FIRST}", UNIT)]
+    saved = records.save()
+    assert set(saved) == {one.SerializeToString().hex() for one in (record, late)}
+    for text in (saved, entering):
+        again = records_of(authority)
+        again.restore(text, 1)
+        assert (again.generation, again.next) == (Generation(1, ("ann", "bob")), None)
+        assert again.save() == saved
