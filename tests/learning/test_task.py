@@ -335,3 +335,65 @@ def test_weights_spoilt_by_the_last_step_are_an_error_that_names_the_client():
     learner = Learner(task, training=Training(optimiser="sgd", lr=1e38, batch=8), client="client 7")
     with pytest.raises(LearningError, match=r"client 7, event 1: .*not finite|client 7, event 1: .*value of"):
         learner.step(Work(1, []))
+
+
+class Own(nn.Dropout):
+    """Dropout with a forward of its own."""
+
+    def forward(self, x):
+        return x + 1
+
+
+class Bare(nn.Dropout):
+    """Dropout under another name."""
+
+
+def test_dropout_with_a_forward_of_its_own_keeps_it():
+    model = nn.Sequential(Own(0.5), nn.Flatten(), nn.Linear(6, 4))
+    Learner(Task(model, (X, Y)))
+    assert torch.equal(model[0](X), X + 1)
+
+
+def test_dropout_under_another_name_zeroes_single_values_from_the_clients_stream():
+    outputs = []
+    for kind in (Bare, nn.Dropout):
+        model = nn.Sequential(kind(0.5), nn.Linear(6, 4))
+        Learner(Task(model, (X, Y)), seed=5)
+        outputs.append(model[0](torch.ones(4, 3, 8)))
+    assert torch.equal(*outputs)
+    assert any(0 < channel.count_nonzero() < 8 for sample in outputs[0] for channel in sample)
+
+
+def test_a_probability_that_changes_is_heeded():
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 4))
+    Learner(Task(model, (X, Y)))
+    model[0].p = 1.0
+    assert not model[0](X).any()
+
+
+METRICS = {
+    "a number a token": (lambda o, y: torch.ones(len(y), 8), r"a tensor \[20, 8\] float32 for 20 samples"),
+    "a mean": (lambda o, y: torch.tensor(0.5), r"a tensor \[\] float32 for 20 samples"),
+    "a Python float": (lambda o, y: 0.5, r"0.5, <class 'float'> for 20 samples"),
+    "too few": (lambda o, y: torch.ones(5), r"a tensor \[5\] float32"),
+    "nothing": (lambda o, y: None, r"None, <class 'NoneType'>"),
+    "transposed": (lambda o, y: torch.ones(1, len(y)), r"a tensor \[1, 20\]"),
+    "complex": (lambda o, y: torch.ones(len(y), dtype=torch.complex64), r"a tensor \[20\] complex64"),
+}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_that_gives_anything_but_a_number_a_sample_is_an_error(name):
+    metric, text = METRICS[name]
+    learner = Learner(Task(tiny_model(), (X, Y), (X, Y), metric=metric), client="client 7")
+    with pytest.raises(LearningError, match=rf"client 7: the metric gave {text}.*one number a sample, a tensor \[20\]"):
+        learner.evaluate()
+
+
+@pytest.mark.parametrize("form", [lambda x: x, lambda x: x.bool(), lambda x: x[:, None], lambda x: x.numpy()])
+def test_one_number_a_sample_of_any_type_is_a_metric(form):
+    def metric(outputs, targets):
+        return form((outputs.argmax(-1) == targets).float())
+
+    learner = Learner(Task(tiny_model(), (X, Y), (X, Y), metric=metric))
+    assert learner.evaluate() == Learner(Task(tiny_model(), (X, Y), (X, Y))).evaluate()

@@ -17,6 +17,10 @@ class Trivial:
     def __init__(self, client: int) -> None:
         self.client = client
 
+    def frozen(self) -> dict[str, str]:
+        """Say that nothing is frozen."""
+        return {}
+
     def sizes(self) -> dict[int, int]:
         """Say that a message has 100 bytes."""
         return {0: 100}

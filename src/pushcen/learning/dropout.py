@@ -1,13 +1,22 @@
 """Dropout that draws from the client's own stream: PyTorch's draws from one that all threads share."""
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
-_DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
+_WHOLE_CHANNELS: dict[Callable[..., torch.Tensor], bool] = {
+    nn.Dropout.forward: False,
+    nn.Dropout1d.forward: True,
+    nn.Dropout2d.forward: True,
+    nn.Dropout3d.forward: True,
+}
 
 
 def own_dropout(model: nn.Module, generator: torch.Generator) -> bool:
     """Let the model's dropout layers draw from `generator`; say whether there are any.
+
+    A subclass that has a `forward` of its own keeps it.
 
     >>> model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
     >>> own_dropout(model, torch.Generator().manual_seed(1))
@@ -17,19 +26,20 @@ def own_dropout(model: nn.Module, generator: torch.Generator) -> bool:
     """
     found = False
     for module in model.modules():
-        if isinstance(module, _DROPOUTS) and module.p > 0:
-            module.forward = _forward(module, generator)  # type: ignore[method-assign]
+        channels = _WHOLE_CHANNELS.get(type(module).forward)
+        if channels is not None and float(module.p) > 0:  # type: ignore[arg-type]
+            module.forward = _forward(module, generator, channels)
             found = True
     return found
 
 
-def _forward(module: nn.Module, generator: torch.Generator):  # type: ignore[no-untyped-def]
+def _forward(module: nn.Module, generator: torch.Generator, channels: bool) -> Callable[[torch.Tensor], torch.Tensor]:
     """Zero single values, or with the layers for images whole channels."""
-    keep, channels = 1.0 - float(module.p), type(module) is not nn.Dropout  # type: ignore[arg-type]
 
     def forward(x: torch.Tensor) -> torch.Tensor:
         if not module.training:
             return x
+        keep = 1.0 - float(module.p)  # type: ignore[arg-type]
         shape = (*x.shape[:2], *[1] * (x.dim() - 2)) if channels else x.shape
         kept = torch.empty(shape).bernoulli_(keep, generator=generator)
         return x * kept.to(x.device, x.dtype).div_(keep or 1.0)

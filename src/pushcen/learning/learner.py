@@ -15,9 +15,10 @@ from pushcen.errors import LearningError, ModelError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
 from pushcen.learning.flops import StepCost
+from pushcen.learning.frozen import Frozen
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
-from pushcen.learning.task import Task
+from pushcen.learning.task import Task, total_of
 from pushcen.learning.training import Training
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Outcome, Payloads, Score, State, Work
@@ -54,7 +55,9 @@ class Learner:
         self.update = update or Update()
         self.device = torch.device(training.device)
         self.model = task.model.to(self.device)
-        self.schema = Schema.of(self.model, task.share, batch_norm=training.batch_norm == "shared")
+        self._frozen = Frozen(self.model, client)
+        shared = self._frozen.leave_out(task.share)
+        self.schema = Schema.of(self.model, shared, batch_norm=training.batch_norm == "shared")
         self._batches, self._clustering, drops = (
             np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)
         )
@@ -62,7 +65,7 @@ class Learner:
         self._noisy = own_dropout(self.model, self._noise)
         self.update.prepare(self.schema, training, self._clustering)
         self.update.meet(self.model)
-        self._optimiser = training.optimise(self.model.parameters())
+        self._optimiser = training.optimise(self._frozen.trained)
         self._gather = data.gatherer(task.train)
         self._samples = data.count(task.train)
         self._cost = StepCost(self.model)
@@ -79,6 +82,10 @@ class Learner:
     def folded(self) -> list[Accumulator]:
         """What was folded and is not merged yet, the running event's too."""
         return [into for into in (self._open, self._taken) if into is not None]
+
+    def frozen(self) -> dict[str, str]:
+        """Return a fingerprint of each parameter that does not train, by name: all clients must have the same."""
+        return self._frozen.fingerprints()
 
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part's payload, known before it is encoded."""
@@ -107,6 +114,7 @@ class Learner:
 
     def step(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
         """Run a compute event: merge, train, encode. `measure` also tells drift and distortion."""
+        self._frozen.check()
         flops = self._merge(work)
         before = self._row() if measure else None
         loss, steps = self._train()
@@ -138,7 +146,7 @@ class Learner:
             for rows in torch.split(torch.arange(count), _EVALUATION_BATCH):
                 inputs, targets = data.to_device(gather(rows), self.device)
                 mean, outputs = self.loss(inputs, targets)
-                metric += float(self.task.metric(outputs, targets).double().sum())
+                metric += total_of(self.task.metric(outputs, targets), len(rows), self.client)
                 loss += float(mean) * len(rows)
         return Score(metric / count, loss / count, count)
 
@@ -170,7 +178,7 @@ class Learner:
         """Take over what `save` gave; the learner goes on bit for bit."""
         tensors, plain = state
         self.model.load_state_dict(part_of("model", tensors))
-        self._optimiser = self.training.optimise(self.model.parameters())
+        self._optimiser = self.training.optimise(self._frozen.trained)
         load_optimiser(self._optimiser, self.model, part_of("optimiser", tensors))
         self.update.restore(State(part_of("update", tensors), plain["update"]))
         self._batches.bit_generator.state, self._clustering.bit_generator.state = plain["streams"]
@@ -197,7 +205,7 @@ class Learner:
                 accumulate(payload, weight, into)
             into.write_mean(self.model)
         if work.adopts:
-            self._optimiser = self.training.optimise(self.model.parameters())
+            self._optimiser = self.training.optimise(self._frozen.trained)
             self.update.reset()
         self.update.merge(0 if work.adopts else work.own, messages)
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))

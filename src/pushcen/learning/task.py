@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -22,13 +23,34 @@ def correct(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return (outputs.argmax(-1) == targets).float()
 
 
+def total_of(values: Any, samples: int, client: str) -> float:
+    """Add up what a metric gave for so many samples: one number each, or it is an error.
+
+    >>> total_of(torch.tensor([True, False, True]), 3, "client 7")
+    2.0
+    >>> total_of(torch.zeros(3, 9), 3, "client 7")
+    Traceback (most recent call last):
+    pushcen.errors.LearningError: client 7: the metric gave a tensor [3, 9] float32 for 3 samples: must be one ...
+    """
+    if isinstance(values, np.ndarray):
+        values = torch.from_numpy(values)
+    given = isinstance(values, torch.Tensor)
+    if not given or values.dim() < 1 or values.shape[0] != samples or values.numel() != samples or values.is_complex():
+        what = f"a tensor {list(values.shape)} {str(values.dtype)[6:]}" if given else f"{values!r:.40}, {type(values)}"
+        raise LearningError(
+            f"{client}: the metric gave {what} for {samples} samples: must be one number a sample, a tensor [{samples}]"
+            "; no mean over the batch, and where a sample has several outputs, the mean over these"
+        )
+    return float(values.double().sum())
+
+
 @dataclass
 class Task:
     """What one client trains: its own model and its own data.
 
     `model(inputs)` is called with a batch (with `*inputs` if they are a tuple or list, `**inputs` if a dict).
     `loss(outputs, targets)` is a mean over the batch; `metric` gives one number a sample, and higher is better.
-    `share` says by name which tensors travel.
+    `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
     """
 
     model: nn.Module

@@ -12,8 +12,10 @@ from pushcen.methods import Method
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
 
 
-def describe(method: Method, training: Training, schema: Schema, seed: int) -> dict[str, str]:
-    """List what must agree, by name.
+def describe(
+    method: Method, training: Training, schema: Schema, seed: int, frozen: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """List what must agree, by name; `frozen` has the fingerprints of what does not train.
 
     >>> import torch
     >>> from pushcen.methods import PushCen
@@ -26,7 +28,7 @@ def describe(method: Method, training: Training, schema: Schema, seed: int) -> d
         if field.name not in _OWN:
             about[f"method.{field.name}"] = str(getattr(method, field.name))
     about |= {f"schema.{entry.name}": str(entry).removeprefix(entry.name + " ") for entry in schema.entries}
-    return about
+    return about | {f"frozen.{name}": form for name, form in (frozen or {}).items()}
 
 
 def digest(about: Mapping[str, str]) -> bytes:

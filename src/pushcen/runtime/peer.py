@@ -101,7 +101,7 @@ def _node(setup: Setup, store: Store) -> Node:
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
         raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
-    about = describe(method, setup.training, learner.schema, setup.seed)
+    about = describe(method, setup.training, learner.schema, setup.seed, learner.frozen())
     saved = store.load()
     rng = Random(f"{setup.seed} {identity.name}")
     if "peer" in saved:

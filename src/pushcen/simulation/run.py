@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pushcen.errors import OptionError, RunError
+from pushcen.errors import ModelError, OptionError, RunError
 from pushcen.folder import METRICS, Folder
 from pushcen.learning import Samples, TaskFunction
+from pushcen.learning.frozen import check_same_frozen
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Facts, Host, Make, MakeLearner, Runs, start
@@ -81,6 +82,7 @@ class Simulation:
         self._stop = False
         tickets = [runs.submit(client, [("build",)]) for client in range(world.clients)]
         facts: list[Facts] = [runs.wait(ticket) for ticket in tickets]
+        _check_alike(facts)
         if saved is None:
             self.engine = Engine(world, runs, facts, runs.submit(0, [("encode",)]))
             self.engine.plan()
@@ -174,6 +176,18 @@ class Simulation:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+
+
+def _check_alike(facts: list[Facts]) -> None:
+    """Refuse clients whose models cannot be averaged, or do not stand on the same frozen part."""
+    first = facts[0]
+    for client, other in enumerate(facts):
+        if other.schema != first.schema:
+            try:
+                first.schema.check_same(other.schema)
+            except ModelError as error:
+                raise ModelError(f"client {client} shares other tensors than client 0: {error}") from None
+        check_same_frozen(first.frozen, other.frozen, f"client {client}")
 
 
 @contextmanager

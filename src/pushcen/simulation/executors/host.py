@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from pushcen.codec import Schema
+from pushcen.errors import LearningError
 from pushcen.learning import Learner, Model, Outcome, Samples, Score, State, TaskFunction, Training, Work, build_task
 from pushcen.learning import samples as data
 from pushcen.methods import Method
@@ -32,6 +33,8 @@ class Facts(NamedTuple):
     parameters: int
     """How many numbers are shared."""
     schema: Schema
+    frozen: dict[str, str]
+    """A fingerprint of each parameter that does not train."""
 
 
 class Make(Protocol):
@@ -67,6 +70,7 @@ class Host:
     learners: dict[int, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     _global: Samples = None
+    _owners: dict[Any, int] = field(default_factory=dict)
 
     def run(self, client: int, operations: Sequence[Operation], inputs: Sequence[Any]) -> tuple[Any, Any]:
         """Carry a task out; return the facts and the product of its last operation."""
@@ -80,8 +84,9 @@ class Host:
         """Make the learner. One at a time: initial weights come from PyTorch's own generator, of which there is one."""
         with self.lock:
             learner = self.learners[client] = self.make(client)
-        samples = data.count(learner.task.train)
-        return Facts(learner.steps, learner.sizes(), samples, learner.schema.size, learner.schema), None
+            self._check_own(client, learner)
+        samples, schema = data.count(learner.task.train), learner.schema
+        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, learner.frozen()), None
 
     def do_fold(self, client: int, given: Iterator[Any], weight: int, part: int) -> tuple[None, None]:
         """Merge a message early."""
@@ -184,6 +189,19 @@ class Host:
         learner = self.learners[client]
         learner.restore(learner.save(whole=False))
         return None, None
+
+    def _check_own(self, client: int, learner: Any) -> None:
+        """Refuse a model that trains another client's tensors, too."""
+        if not isinstance(learner, Learner):
+            return
+        for name, parameter in learner.model.named_parameters():
+            if parameter.requires_grad and parameter.numel():
+                owner = self._owners.setdefault((parameter.device, parameter.data_ptr()), client)
+                if owner != client:
+                    raise LearningError(
+                        f"client {client}: {name} of its model is client {owner}'s own tensor: the task function must "
+                        "make a new model for each client, by copy.deepcopy(model), say"
+                    )
 
     def _global_samples(self) -> Samples:
         with self.lock:
