@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from pushcen.errors import CertificateError
-from pushcen.runtime.network import check_name
+from pushcen.runtime.network import ANY, check_name
 
 Key = ec.EllipticCurvePrivateKey
 Certificate = x509.Certificate
@@ -38,9 +38,9 @@ def der(certificate: Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.DER)
 
 
-def host_of(network: str, name: str = "any") -> str:
+def host_of(network: str, name: str = ANY) -> str:
     """Give the host name that stands in a peer's certificate, and that its callers insist on."""
-    return f"{name}.{network}.pushcen" if name != "any" else f"{network}.pushcen"
+    return f"{name}.{network}.pushcen" if name != ANY else f"{network}.pushcen"
 
 
 def make_root(key: Key, title: str, days: int) -> Certificate:

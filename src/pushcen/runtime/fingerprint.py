@@ -43,6 +43,8 @@ def difference(mine: Mapping[str, str], theirs: Mapping[str, str], most: int = 3
     'method.clusters = 16 there, 8 here'
     """
     keys = sorted(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
-    found = [f"{key} = {theirs.get(key, 'missing')[:80]} there, {mine.get(key, 'missing')[:80]} here" for key in keys]
+    found = [
+        f"{key[:80]} = {theirs.get(key, 'missing')[:80]} there, {mine.get(key, 'missing')[:80]} here" for key in keys
+    ]
     more = f", and {len(found) - most} more" if len(found) > most else ""
     return "; ".join(found[:most]) + more

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 _log = logging.getLogger("pushcen")
+_LONGEST = 500  # characters of a text: it may be somebody else's, and megabytes long
 
 
 class _Lines(logging.Formatter):
@@ -46,8 +47,9 @@ class Log:
         self._said: dict[str, tuple[float, int]] = {}
 
     def say(self, event: str, *, level: int = logging.INFO, trace: bool = False, **fields: Any) -> None:
-        """Say it."""
-        _log.log(level, event, exc_info=trace, extra={"fields": {"peer": self._peer, **fields}})
+        """Say it; of a long text, the beginning."""
+        short = {key: value[:_LONGEST] if isinstance(value, str) else value for key, value in fields.items()}
+        _log.log(level, event, exc_info=trace, extra={"fields": {"peer": self._peer, **short}})
 
     def warn(self, event: str, **fields: Any) -> None:
         """Say it as a warning."""

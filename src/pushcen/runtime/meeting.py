@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from pushcen.protocol import PeerId, name_of
 from pushcen.runtime.neighbours import Neighbours
 from pushcen.runtime.node import Node
 from pushcen.runtime.wire import Signed
@@ -43,12 +44,14 @@ class Meeting:
             await asyncio.sleep(_TICK)
 
     async def _greet(self, address: str) -> None:
+        """Meet whoever listens at an address. What it calls itself is believed once its certificate has shown it."""
         node = self.node
         hello = await self.neighbours.greet(address)
-        if hello is not None:
-            name = hello.peer.rpartition("/")[0]
-            if name != node.identity.name and node.members.meet(name, address, node.now, node.owed):
-                await self.neighbours.ask(name)
+        name = name_of(PeerId(hello.peer)) if hello is not None else node.identity.name
+        if name == node.identity.name or await self.neighbours.greet(address, name) is None:
+            return
+        if node.members.meet(name, address, node.now, node.owed):
+            await self.neighbours.ask(name)
 
     async def gossip(self) -> None:
         """Exchange news with a random neighbour now and then; spread lasting records at once."""

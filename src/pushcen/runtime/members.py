@@ -108,7 +108,7 @@ class Members:
             return False
         settings = self._settings
         member.failures += 1
-        member.refusal = refusal
+        member.refusal = refusal[:500]  # it is the other's text
         wait = min(settings.retry_first * 2 ** min(member.failures - 1, 30), settings.retry_last)
         member.next_try = now + wait * (0.5 + self._rng.random())
         if member.failures >= settings.give_up:

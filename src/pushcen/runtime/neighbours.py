@@ -9,13 +9,20 @@ from google.protobuf.message import DecodeError
 
 from pushcen.errors import PushcenError
 from pushcen.protocol import Envelope, name_of
+from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.limits import Budget
+from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import Node, Refusal
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import Hello, News
 from pushcen.runtime.wire.pieces import write_piece
 
+OUTCOMES = {
+    "news", "old", "malformed", "oversized", "payload", "mass", "epoch", "rate", "busy", "timeout", "run", "version",
+    "record", "leaving", "starting", "generation", "internal",
+}  # fmt: skip
+"""What may become of a push that is answered; what else a receiver says is none of our words."""
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
     ("grpc.enable_retries", 0),
@@ -89,13 +96,15 @@ class Neighbours:
             task.add_done_callback(lambda _: self._asking.pop(name, None))
         return self._asking[name]
 
-    async def greet(self, address: str) -> Hello | None:
-        """Say hello to whoever listens at an address, to learn its name."""
+    async def greet(self, address: str, name: str = ANY) -> Hello | None:
+        """Say hello to whoever listens at an address, to learn its name; or to a peer of that name, if it is there."""
         node = self._node
-        channel = node.identity.channel(address, "any", _OPTIONS)
+        channel = node.identity.channel(address, name, _OPTIONS)
         line = Line(channel, address, node.identity.name)
         try:
-            return await line.hello(node.hello(None), node.settings.hello_timeout)
+            hello = await line.hello(node.hello(None), node.settings.hello_timeout)
+            node.check(check_name(name_of(check_id(hello.peer)) if name == ANY else name), hello)
+            return hello
         except _ERRORS as error:
             node.log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
             return None
@@ -180,9 +189,10 @@ class Neighbours:
             hello = await line.push(self._pieces(envelope, payload.data), node.settings.push_timeout)
             node.answered(name, hello)
             outcome = hello.refusal or ("news" if hello.news else "old")
+            outcome = outcome if outcome in OUTCOMES else "other"
             node.metrics.pushes.labels(outcome).inc()
             if hello.refusal and hello.refusal not in ("busy", "rate", "epoch", "leaving", "starting"):
-                node.log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text[:500])
+                node.log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
             node.metrics.pushes.labels("doubt").inc()
             self._silent(name, error)
@@ -235,7 +245,7 @@ class Neighbours:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            self._node.log.seldom(f"bug {error!r}", "a task failed", text=repr(error))
+            self._node.log.seldom(f"bug {error!r:.200}", "a task failed", text=repr(error))
 
 
 def _short(error: BaseException) -> str:

@@ -10,6 +10,8 @@ from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, PeerId, epoch_of, name_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+ANY = "any"
+"""Every certificate holds for this name, too: with it is called who is not known by name yet."""
 FIRST_EPOCH = 1
 """The epoch in which a founder holds its mass. All others are taken from the clock."""
 
@@ -70,6 +72,8 @@ def check_name(name: str) -> str:
     Traceback (most recent call last):
     pushcen.errors.CertificateError: name 'Ward 3': must be lower-case letters, digits and hyphens, 63 at most
     """
+    if name == ANY:
+        raise CertificateError(f"name {name!r}: stands for whoever listens at an address, and can be nobody's")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise CertificateError(f"name {name!r}: must be lower-case letters, digits and hyphens, 63 at most")
     return name

@@ -12,6 +12,7 @@ from pushcen.runtime.authority import PUBLIC, Authority
 from pushcen.runtime.certificates import key_bytes, make_certificate, new_key, pem, read
 from pushcen.runtime.identity import Certified
 from pushcen.runtime.members import check_address
+from pushcen.runtime.network import ANY
 from pushcen.runtime.records import digest
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import News, Signed
@@ -25,12 +26,12 @@ async def deliver(authority: Authority, record: Signed, address: str, timeout: f
     check_address(address)
     with tempfile.TemporaryDirectory() as folder:
         identity = _operator(authority, Path(folder))
-    async with identity.channel(address, "any", []) as channel:
+    async with identity.channel(address, ANY, []) as channel:
         gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
         try:
             news = News.FromString(await gossip(News(records=[record]).SerializeToString(), timeout=timeout))
         except grpc.aio.AioRpcError as error:
-            raise NetworkError(f"{address}: {error.code().name}: {error.details()}") from error
+            raise NetworkError(f"{address}: {error.code().name}: {error.details():.300}") from error
     if digest(record) not in news.have:
         raise NetworkError(f"{address}: did not take the record; is it a peer of this network?")
 

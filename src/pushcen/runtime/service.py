@@ -14,8 +14,8 @@ from grpc_health.v1 import health, health_pb2
 
 from pushcen.codec import Payload
 from pushcen.errors import AddressError, CertificateError, PayloadError, ProtocolError, PushcenError
-from pushcen.protocol import Envelope, epoch_of, name_of
-from pushcen.protocol.messages import check_id
+from pushcen.protocol import Envelope, PeerId, epoch_of, name_of
+from pushcen.protocol.messages import check_id, peer_id
 from pushcen.protocol.wire import read_header
 from pushcen.runtime.claims import Word
 from pushcen.runtime.gate import CALLS, Behaviour, Context, Gate
@@ -51,6 +51,7 @@ class Service:
         self._calls = Rate(settings.calls_per_second)
         self._pushes = Rate(settings.pushes_per_second)
         self._epochs = Rate(_EPOCHS)
+        self._shown: dict[str, int] = {}  # the latest epoch of each caller: one costs a token once, be it hello or push
         self._budget = Budget(settings.memory_mb << 20)
         self._arriving: set[tuple[str, int]] = set()
         self._sizes = node.client.learner.sizes()
@@ -114,9 +115,8 @@ class Service:
         hello = Hello.FromString(data)
         node = self._node
         peer = check_id(hello.peer)
-        same = name_of(peer) == caller and generation_of(peer) == node.generation.number
-        if same and self._is_new_epoch(caller, epoch_of(peer)):
-            raise Refusal("rate", f"{caller} shows a new epoch too often")
+        if name_of(peer) == caller and generation_of(peer) == node.generation.number:
+            self._check_epoch(caller, peer)
         return node.greet(caller, hello).SerializeToString()
 
     def _gossip(self, _caller: str, data: bytes) -> bytes:
@@ -174,8 +174,7 @@ class Service:
             raise Refusal("leaving", f"{peer.me} takes nothing in now")
         if envelope.receiver != peer.me:
             raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {peer.me}")
-        if self._is_new_epoch(caller, epoch_of(envelope.sender)):
-            raise Refusal("rate", f"{caller} shows a new epoch too often")
+        self._check_epoch(caller, envelope.sender)
         if envelope.part not in self._sizes:
             raise Refusal("malformed", f"part {envelope.part}: must be one of {sorted(self._sizes)}")
         if length != self._sizes[envelope.part]:
@@ -224,14 +223,21 @@ class Service:
         if share > 0 and peer.held + peer.waiting + share > most:
             raise Refusal("mass", f"{envelope.sender} claims to add {share} quanta; there are {most} in all")
 
-    def _is_new_epoch(self, name: str, epoch: int) -> bool:
-        """Say whether an epoch is later than those known of a name, and shown too soon; an earlier one is refused."""
-        known = self._node.peer.latest_epoch(name)
+    def _check_epoch(self, name: str, peer: PeerId) -> None:
+        """Refuse an epoch that is earlier than those known of a name, or later and shown too soon after another.
+
+        The first one that is shown in a new generation is not of the peer's own choice.
+        """
+        epoch = epoch_of(peer)
+        known = max(self._shown.get(name, 0), self._node.peer.latest_epoch(name))
         if contact := self._node.members.contact(name):
             known = max(known, epoch_of(contact.peer))
         if epoch < known:
             raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
-        return epoch > known > 0 and not self._epochs.allows(name, self._node.now)
+        same = known > 0 and generation_of(peer_id(name, known)) == generation_of(peer)
+        if same and epoch > known and not self._epochs.allows(name, self._node.now):
+            raise Refusal("rate", f"{name} shows a new epoch too often")
+        self._shown[name] = epoch
 
     @contextlib.contextmanager
     def _guard(self, caller: str) -> Iterator[Refusal]:

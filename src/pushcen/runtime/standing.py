@@ -163,7 +163,7 @@ class Standing:
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""
         self.metrics.refusals.labels(reason).inc()
-        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text[:500])
+        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text)
 
     def _settle(self) -> None:
         """Take up work in a new epoch; unless something came meanwhile that unsettles it."""

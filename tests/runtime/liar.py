@@ -1,0 +1,39 @@
+"""A member with a certificate whose server answers every hello and push with whatever a test makes up."""
+
+import contextlib
+
+import grpc
+
+from pushcen.runtime.identity import Certified
+from pushcen.runtime.service import SERVICE
+from pushcen.runtime.wire import News
+
+
+@contextlib.asynccontextmanager
+async def liar(world, name, say):
+    """Listen at the address of `name`; `say` makes the answer, a Hello."""
+    server = grpc.aio.server()
+
+    async def hello(_request, _context):
+        return say().SerializeToString()
+
+    async def gossip(_request, _context):
+        return News().SerializeToString()
+
+    async def push(pieces, _context):
+        async for _ in pieces:
+            pass
+        return say().SerializeToString()
+
+    handlers = {
+        "Hello": grpc.unary_unary_rpc_method_handler(hello),
+        "Gossip": grpc.unary_unary_rpc_method_handler(gossip),
+        "Push": grpc.stream_unary_rpc_method_handler(push),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
+    Certified(world.certs(name)).listen(server, world.addresses[name])
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop(0)
