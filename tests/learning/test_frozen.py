@@ -141,7 +141,7 @@ def test_a_common_frozen_part_in_one_place_is_fine():
 
 def about(model):
     learner = learner_of(model)
-    return describe(PushCen(), learner.training, learner.schema, 0, learner.frozen())
+    return describe(PushCen(), learner.training, learner, 0)
 
 
 def test_peers_agree_on_what_is_frozen_and_name_what_differs():

@@ -14,8 +14,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pushcen.codec import Dense, encode
+from pushcen.codec import Dense, Reference, encode
 from pushcen.codec.wire import HEADER
+from pushcen.methods import DivShare, PushSum
 from pushcen.protocol import UNIT, Envelope
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.authority import Authority
@@ -25,6 +26,7 @@ from pushcen.runtime.neighbours import Line
 from pushcen.runtime.operator import deliver
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import Hello, News, Piece, Signed
+from tests.codec.test_hostile import sealed
 
 from .world import LIMIT, World, run
 
@@ -51,7 +53,7 @@ async def victim(folder, **options):
     world = World(folder, names=("ann", "eve"), pushes_per_second=1e6, calls_per_second=1e6)
     [node] = await world.start("ann", live=False, join=[], **options)
     line = world.line("eve", "ann")
-    payload = node.client.learner.encode()[0].data
+    payload = next(iter(node.client.learner.encode().values())).data
     try:
         yield world, node, line, payload
     finally:
@@ -107,8 +109,6 @@ def test_what_is_not_right_is_refused_and_changes_nothing(tmp_path):
 
 def test_a_payload_that_is_not_finite_never_gets_near_the_mailbox(tmp_path):
     async def story():
-        from pushcen.methods import PushSum
-
         async with victim(tmp_path, method=PushSum()) as (_, node, line, payload):
             for bad in (np.nan, np.inf):
                 row = np.frombuffer(payload, np.uint8)[HEADER:].copy().view(np.float32)
@@ -123,6 +123,32 @@ def test_a_payload_that_is_not_finite_never_gets_near_the_mailbox(tmp_path):
                 envelope = Envelope("eve/1", "ann/1", 0, 5, 5, None)
                 answer = await line.push(pieces(piece(envelope, bytes(data))), LIMIT)
                 assert (answer.refusal, len(node.peer.peek())) == ("payload", 0)
+
+    run(story())
+
+
+@pytest.mark.parametrize("method", [PushSum(), DivShare(parts=2)], ids=lambda method: type(method).name)
+def test_a_message_in_another_codec_is_refused_when_it_arrives_not_when_it_is_merged(tmp_path, method):
+    """Of the right length, with the right checksum, and for the right model."""
+
+    async def story():
+        async with victim(tmp_path, method=method) as (_, node, line, _):
+            payloads = node.client.learner.encode()
+            part = max(payloads)
+            unknown = bytearray(payloads[part].data)
+            unknown[5] = 9
+            start = Reference.of(node.client.learner.model)
+            wrong = {sealed(unknown): "codec 9, which this pushcen does not know"}
+            if part:
+                wrong[payloads[1].data] = "must be Fragment"  # another part than the envelope says
+            else:
+                wrong[encode(node.client.learner.model, Dense(), reference=start).data] = "must be to no model"
+            before = state_of(node)
+            for data, text in wrong.items():
+                envelope = Envelope("eve/1", "ann/1", part, 5, 5 if method.name == "push-sum" else 0, None)
+                answer = await line.push(pieces(piece(envelope, data)), LIMIT)
+                assert (answer.refusal, state_of(node)) == ("payload", before)
+                assert text in answer.text
 
     run(story())
 

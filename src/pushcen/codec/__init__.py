@@ -20,12 +20,14 @@ messages and fragments, for other methods, have the same interface. Nothing here
 
 from pushcen.codec.accumulator import Accumulator
 from pushcen.codec.centroids import Centroids
-from pushcen.codec.clustering import Clusters, cluster
+from pushcen.codec.clustering import Clusters, cluster, largest
+from pushcen.codec.codec import Codec, check_values
 from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
-from pushcen.codec.payload import Codec, Payload, accumulate, decode, encode, payload_size
+from pushcen.codec.payload import Payload, accumulate, decode, encode, payload_size
 from pushcen.codec.reference import Reference
+from pushcen.codec.registry import codecs
 from pushcen.codec.schema import Entry, Schema
 from pushcen.errors import ModelError, OptionError, PayloadError
 
@@ -45,8 +47,11 @@ __all__ = [
     "Reference",
     "Schema",
     "accumulate",
+    "check_values",
     "cluster",
+    "codecs",
     "decode",
     "encode",
+    "largest",
     "payload_size",
 ]

@@ -1,30 +1,30 @@
 """The codec of the paper: K centroids a layer, and a short index for each weight."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
 
 from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight
-from pushcen.codec.bins import LIMIT
 from pushcen.codec.cells import Values
 from pushcen.codec.clustering import Profile, check_options, fit, kernels, largest
+from pushcen.codec.codec import Codec, Rows, check_values
 from pushcen.codec.cpu import Bytes
-from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Entry, Schema
-from pushcen.errors import OptionError, PayloadError
+from pushcen.codec.wire import Header
+from pushcen.errors import PayloadError
 
 
 @dataclass(frozen=True)
-class Centroids:
+class Centroids(Codec, plain_name="centroids"):
     """Each clustered layer as a table of centroids and packed indices; everything else as float32.
 
     `start` is a dictionary to start from, table by name, and `rng` draws the paper's random start where there is none:
-    see `cluster`. `left`, a row of zeros at first, is what rounding has taken off this sender's earlier messages: it is
-    added to the next, and what that leaves takes its place. None of them is part of the message.
+    see `cluster`. With `feedback`, what rounding takes off one message is added to the sender's next. None of them is
+    part of the message.
 
     >>> Centroids(clusters=1)
     Traceback (most recent call last):
@@ -35,12 +35,22 @@ class Centroids:
     profile: Profile = field(default="default", compare=False)
     start: dict[str, torch.Tensor] = field(default_factory=dict, compare=False, repr=False)
     rng: np.random.Generator | None = field(default=None, compare=False, repr=False)
-    left: torch.Tensor | None = field(default=None, compare=False, repr=False)
+    feedback: bool = field(default=False, compare=False, repr=False)
 
     code: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         check_options(self.clusters, self.profile)
+
+    @property
+    def parameter(self) -> int:
+        """The number of clusters."""
+        return self.clusters
+
+    @classmethod
+    def read(cls, header: Header, body: Bytes) -> Self:  # noqa: ARG003
+        """Return the codec that a header names."""
+        return cls(header.parameter)
 
     @property
     def bits(self) -> int:
@@ -53,17 +63,25 @@ class Centroids:
         packed = sum(self._packed_size(entry) for entry in schema.clustered)
         return 4 * tables * (self.clusters - 1) + 4 * schema.plain_size + tables + packed
 
-    def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
-        """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it.
+    def with_left(self, rows: Rows, schema: Schema, left: torch.Tensor) -> Iterator[tuple[Entry, torch.Tensor]]:
+        """Give the rows with what was left, within the range of the weights.
 
-        What is left carries no weight beyond the outermost: centroids would lie half a cell further out with every
-        message, and whoever trains towards them would drive the weights apart.
+        Beyond it, centroids would lie half a cell further out with every message, and whoever trains towards them would
+        drive the weights apart. What is not clustered leaves nothing.
         """
-        if self.left is not None and self.left.shape != (schema.size,):
-            raise OptionError(f"left: must be a row of {schema.size} values, not {list(self.left.shape)}")
+        for (_, place), (entry, row) in zip(schema.slices, rows, strict=True):
+            if entry.clustered and entry.size:
+                low, high = (float(end) for end in row.aminmax())
+                yield entry, left[place].add_(row.to(left.device)).clamp_(low, high)
+            else:
+                left[place] = row
+                yield entry, row
+
+    def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
+        """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it."""
         tables, plain, zeros, packed = self._sections(schema, body)
         layer = at = begin = 0
-        for (_, place), (entry, row) in zip(schema.slices, rows, strict=True):
+        for entry, row in rows:
             if not entry.size:
                 continue
             if not entry.clustered:
@@ -71,9 +89,6 @@ class Centroids:
                 plain[at : at + entry.size] = row.cpu().numpy()
                 at += entry.size
                 continue
-            if self.left is not None:
-                low, high = (float(end) for end in row.aminmax())
-                row = self.left[place].add_(row.to(self.left.device)).clamp_(low, high)
             start = self.start.get(entry.name)
             cells, bins = fit(row, self.clusters, start=start, profile=self.profile, rng=self.rng, name=entry.name)
             zeros[layer] = zero = cells.zero_index
@@ -81,15 +96,12 @@ class Centroids:
             kernels(row).assign_packed(row, cells, bins, self.bits, packed[begin:])
             begin += self._packed_size(entry)
             layer += 1
-        if self.left is not None:
-            sent = _with_zero(tables, zeros)
-            kernels(self.left).add_packed(packed[:begin], self.bits, -sent, schema.spans[0], self.left)
 
     def check(self, schema: Schema, body: Bytes) -> None:
         """Refuse a body of the right length that no encoder makes."""
         tables, plain, zeros, packed = self._sections(schema, body)
-        if cpu.largest_value(tables.reshape(-1)) > LIMIT or cpu.largest_value(plain) > LIMIT:
-            raise PayloadError("the payload has a value that is not finite, or larger than 2**60")
+        check_values(tables.reshape(-1))
+        check_values(plain)
         if zeros.size and zeros.max() >= self.clusters:
             raise PayloadError(f"the payload's zero index {zeros.max()} is beyond its {self.clusters} centroids")
         if (np.diff(_with_zero(tables, zeros), axis=1) < 0).any():
@@ -106,16 +118,13 @@ class Centroids:
                 if highest >= self.clusters:
                     raise PayloadError(f"{entry.name} has index {highest}, beyond its {self.clusters} centroids")
 
-    def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator, reference: Reference | None) -> None:
+    def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:
         """Add `weight` times the decoded model, one pass over the packed indices."""
         tables, plain, zeros, packed = self._sections(schema, body)
         clustered, others = schema.spans
         work = kernels(into.total)
         work.add_packed(packed, self.bits, _with_zero(tables, zeros) * np.float32(weight), clustered, into.total)
         work.add_values(plain, weight, others, into.total)
-        if reference is not None:
-            into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
-        into.weight += weight
 
     def tables(self, schema: Schema, body: Bytes) -> Values:
         """Return the centroids (V in the paper), a row for each clustered layer."""

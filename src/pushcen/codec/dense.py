@@ -1,28 +1,26 @@
 """The codec of the dense methods: every number as it is, in float32 or float16."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
-import torch
 
-from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight
-from pushcen.codec.bins import LIMIT
 from pushcen.codec.cells import Values
 from pushcen.codec.clustering import kernels, largest
+from pushcen.codec.codec import Codec, Rows, check_values
 from pushcen.codec.cpu import Bytes
-from pushcen.codec.reference import Reference
-from pushcen.codec.schema import Entry, Schema
-from pushcen.errors import ModelError, OptionError, PayloadError
+from pushcen.codec.schema import Schema
+from pushcen.codec.wire import Header
+from pushcen.errors import ModelError, OptionError
 
 Number = Literal["float32", "float16"]
 _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Codec, plain_name="dense"):
     """Every shared number, in the order of the schema.
 
     >>> Dense("int8")
@@ -41,11 +39,16 @@ class Dense:
         """The codec's number on the wire."""
         return 2 if self.number == "float32" else 3
 
+    @classmethod
+    def read(cls, header: Header, body: Bytes) -> Self:  # noqa: ARG003
+        """Return the codec that a header names."""
+        return cls("float32" if header.codec == 2 else "float16")
+
     def size(self, schema: Schema) -> int:
         """Return the length of the body in bytes."""
         return schema.size * np.dtype(self.number).itemsize
 
-    def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
+    def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`."""
         values = body[: self.size(schema)].view(self.number)
         at = 0
@@ -58,16 +61,13 @@ class Dense:
 
     def check(self, schema: Schema, body: Bytes) -> None:  # noqa: ARG002
         """Refuse a body of the right length that no encoder makes."""
-        if any(cpu.largest_value(chunk) > LIMIT for _, chunk in self._chunks(body)):
-            raise PayloadError("the payload has a value that is not finite, or larger than 2**60")
+        for _, chunk in self._chunks(body):
+            check_values(chunk)
 
-    def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator, reference: Reference | None) -> None:  # noqa: ARG002
+    def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:  # noqa: ARG002
         """Add `weight` times the model."""
         for begin, chunk in self._chunks(body):
             kernels(into.total).add_values(chunk, weight, np.array([[begin, begin + chunk.size]]), into.total)
-        if reference is not None:
-            into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
-        into.weight += weight
 
     def _chunks(self, body: Bytes) -> Iterator[tuple[int, Values]]:
         values = body.view(self.number)

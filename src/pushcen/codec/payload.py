@@ -1,8 +1,7 @@
 """From a model to one message and back: `encode`, `Payload.parse`, `accumulate`, `decode`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,33 +11,13 @@ from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight, check_weight
 from pushcen.codec.centroids import Centroids
 from pushcen.codec.clustering import flatten
+from pushcen.codec.codec import OWN, Codec
 from pushcen.codec.cpu import Bytes
-from pushcen.codec.dense import Dense
-from pushcen.codec.fragment import Fragment
 from pushcen.codec.reference import Reference
+from pushcen.codec.registry import codec_of
 from pushcen.codec.schema import Entry, Schema
 from pushcen.codec.wire import HEADER, NO_REFERENCE, Header, read_header, write_header
 from pushcen.errors import OptionError, PayloadError
-
-
-class Codec(Protocol):
-    """How a model's numbers become the body of a payload: `Centroids`, `Dense` or `Fragment`."""
-
-    @property
-    def code(self) -> int:
-        """The codec's number on the wire."""
-
-    def size(self, schema: Schema) -> int:
-        """Return the length of the body in bytes."""
-
-    def write(self, rows: Iterable[tuple[Entry, torch.Tensor]], schema: Schema, body: Bytes) -> None:
-        """Encode the rows into `body`, behind which there are `cpu.SPARE` bytes more."""
-
-    def check(self, schema: Schema, body: Bytes) -> None:
-        """Refuse a body of the right length that no encoder makes."""
-
-    def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator, reference: Reference | None) -> None:
-        """Add `weight` times what the body holds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +47,8 @@ class Payload:
                 "compare both sides' `print(Schema.of(model))`"
             )
         body = np.frombuffer(data, np.uint8)[HEADER:]
-        codec = _codec(header, body)
+        codec = codec_of(header, body)
+        body = body[len(codec.mark) :]
         if body.size != codec.size(schema):
             raise PayloadError(f"the body has {body.size} bytes; {codec} with this schema has {codec.size(schema)}")
         codec.check(schema, body)
@@ -76,15 +56,13 @@ class Payload:
 
     @property
     def body(self) -> Bytes:
-        """What follows the header."""
-        return np.frombuffer(self.data, np.uint8)[HEADER:]
+        """What follows the header and the codec's mark."""
+        return np.frombuffer(self.data, np.uint8)[HEADER + len(self.codec.mark) :]
 
     def tables(self) -> dict[str, torch.Tensor]:
         """Return each clustered layer's centroids, by name; empty for codecs that have none."""
-        if not isinstance(self.codec, Centroids):
-            return {}
         rows = self.codec.tables(self.schema, self.body)
-        return {entry.name: torch.from_numpy(row) for entry, row in zip(self.schema.clustered, rows, strict=True)}
+        return {entry.name: torch.from_numpy(row) for entry, row in zip(self.schema.clustered, rows, strict=False)}
 
     def __len__(self) -> int:
         return len(self.data)
@@ -96,12 +74,15 @@ def encode(
     *,
     schema: Schema | None = None,
     reference: Reference | None = None,
+    left: torch.Tensor | None = None,
 ) -> Payload:
     """Make a message of what `model` shares; by default with 32 centroids a layer.
 
     `schema` says what is shared (`Schema.of(model, share=...)`; make it once and keep it). With a `reference`, the
-    message holds the difference to that model, which the receiver has too.
+    message holds the difference to that model, which the receiver has too. `left`, a row of zeros at first, is what
+    this sender's earlier messages left out: it is added to this one, and what this one leaves out takes its place.
 
+    >>> from pushcen.codec import Dense
     >>> model = nn.Linear(100, 10)
     >>> len(encode(model, Dense())), len(encode(model, Centroids(clusters=4)))
     (4096, 359)
@@ -110,14 +91,24 @@ def encode(
     schema = schema or Schema.of(model)
     if reference is not None:
         schema.check_same(reference.schema)
-    length = payload_size(schema, codec)
+    rows = _rows(model, schema, reference)
+    if left is not None:
+        if left.shape != (schema.size,):
+            raise OptionError(f"left: must be a row of {schema.size} values, not {list(left.shape)}")
+        rows = codec.with_left(rows, schema, left)
+    length, begin = payload_size(schema, codec), HEADER + len(codec.mark)
     data = np.empty(length + cpu.SPARE, np.uint8)
-    codec.write(_rows(model, schema, reference), schema, data[HEADER:])
+    codec.write(rows, schema, data[begin:])
     fingerprint = None if reference is None else reference.fingerprint
-    clusters = codec.clusters if isinstance(codec, Centroids) else 0
-    header = Header(codec.code, clusters, length, schema.fingerprint, fingerprint or NO_REFERENCE)
+    header = Header(codec.code, codec.parameter, length, schema.fingerprint, fingerprint or NO_REFERENCE)
+    if codec.mark or codec.code in OWN:
+        data[HEADER:begin] = np.frombuffer(codec.mark, np.uint8)
+        _check_own(codec, header, data[HEADER:length])
     write_header(header, data[:length].data)
-    return Payload(data[:length].tobytes(), schema, codec, fingerprint)
+    payload = Payload(data[:length].tobytes(), schema, codec, fingerprint)
+    if left is not None:
+        codec.add(schema, payload.body, -1, Accumulator(schema, left))
+    return payload
 
 
 def payload_size(schema: Schema, codec: Codec) -> int:
@@ -126,7 +117,7 @@ def payload_size(schema: Schema, codec: Codec) -> int:
     >>> payload_size(Schema.of(nn.Linear(100, 10)), Centroids(clusters=4))
     359
     """
-    return HEADER + codec.size(schema)
+    return HEADER + len(codec.mark) + codec.size(schema)
 
 
 def accumulate(
@@ -134,6 +125,7 @@ def accumulate(
 ) -> None:
     """Add `weight` times the message's model to `into`, straight from its bytes; refuse it before anything changes.
 
+    >>> from pushcen.codec import Dense
     >>> model = nn.Linear(100, 10)
     >>> into = Accumulator.zeros(Schema.of(model))
     >>> accumulate(encode(model, Dense()), 3, into)
@@ -148,7 +140,8 @@ def accumulate(
     given = None if reference is None else reference.fingerprint
     if payload.reference != given:
         raise PayloadError(f"the payload {_to(payload.reference)}, and the reference given {_to(given)}")
-    payload.codec.add(payload.schema, payload.body, weight, into, reference)
+    payload.codec.add(payload.schema, payload.body, weight, into)
+    payload.codec.cover(weight, into, reference)
 
 
 def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str, torch.Tensor]:
@@ -158,8 +151,8 @@ def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str,
     >>> decode(encode(model))["weight"].unique().numel() <= 32
     True
     """
-    if isinstance(payload.codec, Fragment):
-        raise OptionError("a fragment is only a part of a model: use accumulate, which knows what it covers")
+    if not payload.codec.whole:
+        raise OptionError(f"{payload.codec} is only a part of a model: use accumulate, which knows what it covers")
     into = Accumulator.zeros(payload.schema)
     accumulate(payload, 1, into, reference=reference)
     return {entry.name: into.total[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices}
@@ -174,18 +167,19 @@ def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iter
         yield entry, row if reference is None else row - reference.row[place].to(row.device)
 
 
-def _codec(header: Header, body: Bytes) -> Codec:
-    if header.codec == Centroids.code:
-        if not 2 <= header.clusters <= 256:
-            raise PayloadError(f"the payload says that it has {header.clusters} clusters; there are 2 to 256")
-        return Centroids(header.clusters)
-    if header.clusters:
-        raise PayloadError(f"codec {header.codec} has no clusters, and the payload says {header.clusters}")
-    if header.codec in (2, 3):
-        return Dense("float32" if header.codec == 2 else "float16")
-    if header.codec == Fragment.code:
-        return Fragment.read(body)
-    raise PayloadError(f"the payload has codec {header.codec}, which this pushcen does not know")
+def _check_own(codec: Codec, header: Header, body: Bytes) -> None:
+    """Refuse a codec that is not pushcen's if receivers could not know it by what it sends."""
+    if not codec.mark or codec.code not in OWN or not 0 <= codec.parameter <= 0xFFFF:
+        raise OptionError(
+            f"{codec.name}: code = {codec.code} must be {OWN.start} to {OWN.stop - 1}, "
+            f"parameter = {codec.parameter} at most 65,535, and there is no plain name"
+        )
+    found = codec_of(header, body)
+    if found != codec:
+        raise OptionError(
+            f"{codec.name}: {codec} is read back as {found}; what sets them apart must be in the header's parameter "
+            "or in the body, where `read` finds it"
+        )
 
 
 def _to(reference: bytes | None) -> str:

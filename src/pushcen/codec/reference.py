@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
@@ -23,7 +24,7 @@ class Reference:
 
     @classmethod
     def of(cls, model: nn.Module, schema: Schema | None = None) -> "Reference":
-        """Take a copy of what `model` shares.
+        """Take a copy of what `model` shares; equal ones are held once.
 
         >>> model = nn.Linear(2, 1)
         >>> before, again = Reference.of(model), Reference.of(model)
@@ -34,4 +35,8 @@ class Reference:
         row = torch.cat([flatten(tensor) for tensor in schema.tensors(model)])
         digest = hashlib.sha256(schema.fingerprint)
         digest.update(row.cpu().numpy().data)
-        return cls(schema, row, digest.digest()[:16])
+        fingerprint = digest.digest()[:16]
+        return _HELD.setdefault((fingerprint, row.device), cls(schema, row, fingerprint))
+
+
+_HELD: WeakValueDictionary[tuple[bytes, torch.device], Reference] = WeakValueDictionary()

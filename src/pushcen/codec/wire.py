@@ -15,7 +15,7 @@ VERSION = 1
 HEADER = 56
 NO_REFERENCE = bytes(16)
 
-_FIELDS = struct.Struct("<4sBBHQ16s16s")  # magic, version, codec, clusters, length, schema, reference
+_FIELDS = struct.Struct("<4sBBHQ16s16s")  # magic, version, codec, parameter, length, schema, reference
 _SUM = slice(_FIELDS.size, HEADER)
 
 
@@ -24,7 +24,8 @@ class Header:
     """What a payload says of itself before its body."""
 
     codec: int
-    clusters: int
+    parameter: int
+    """The codec's own: the number of clusters, for centroids."""
     length: int
     schema: bytes
     reference: bytes
@@ -33,7 +34,7 @@ class Header:
 def write_header(header: Header, data: memoryview) -> None:
     """Write the header in front of a finished body, with the checksum of both."""
     _FIELDS.pack_into(
-        data, 0, MAGIC, VERSION, header.codec, header.clusters, header.length, header.schema, header.reference
+        data, 0, MAGIC, VERSION, header.codec, header.parameter, header.length, header.schema, header.reference
     )
     data[_SUM] = _checksum(data)
 
@@ -48,7 +49,7 @@ def read_header(data: bytes | memoryview) -> Header:
     view = memoryview(data)
     if len(view) < HEADER:
         raise PayloadError(f"a payload of {len(view)} bytes is cut off: the header alone has {HEADER}")
-    magic, version, codec, clusters, length, schema, reference = _FIELDS.unpack_from(view)
+    magic, version, codec, parameter, length, schema, reference = _FIELDS.unpack_from(view)
     if magic != MAGIC:
         raise PayloadError(f"this is not a pushcen payload: it begins with {magic!r}, not {MAGIC!r}")
     if version != VERSION:
@@ -57,7 +58,7 @@ def read_header(data: bytes | memoryview) -> Header:
         raise PayloadError(f"the payload has {len(view)} bytes and says that it has {length}")
     if bytes(view[_SUM]) != _checksum(view):
         raise PayloadError("the payload's checksum does not match: it was damaged on its way")
-    return Header(codec, clusters, length, schema, reference)
+    return Header(codec, parameter, length, schema, reference)
 
 
 def _checksum(data: memoryview) -> bytes:

@@ -4,6 +4,7 @@ Nothing here knows who sent what, or when: weights come as numbers, models as pa
 """
 
 from pushcen.learning.centroid import CentroidUpdate
+from pushcen.learning.coded import CodedUpdate, codec_named
 from pushcen.learning.learner import Learner
 from pushcen.learning.samples import Samples
 from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
@@ -14,6 +15,7 @@ from pushcen.learning.work import Model, Outcome, Payloads, Score, State, Work
 
 __all__ = [
     "CentroidUpdate",
+    "CodedUpdate",
     "Learner",
     "Model",
     "Outcome",
@@ -27,6 +29,7 @@ __all__ = [
     "Update",
     "Work",
     "build_task",
+    "codec_named",
     "correct",
     "load_task",
     "load_weights",

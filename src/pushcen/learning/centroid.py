@@ -7,16 +7,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Centroids, Payload, Schema, cluster
+from pushcen.codec import Centroids, Codec, Payload, Schema, cluster
 from pushcen.codec.clustering import Profile
-from pushcen.codec.payload import Codec
 from pushcen.errors import OptionError
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import Training
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
 from pushcen.learning.update import Update, named, part_of
-from pushcen.learning.work import Payloads, State
+from pushcen.learning.work import State
 
 
 class CentroidUpdate(Update):
@@ -46,7 +45,6 @@ class CentroidUpdate(Update):
             raise OptionError(f"method.scale = {scale!r}: must be sum or mean")
         self._clusters, self._strength, self._scale, self._profile = clusters, strength, scale, profile
         self._masked, self._feedback = masked, feedback
-        self._left: torch.Tensor | None = None
         self._table: Tables | None = None
         self._open, self._taken = TableSum(), TableSum()
         self._layers: list[Pull] = []
@@ -66,12 +64,13 @@ class CentroidUpdate(Update):
 
     def meet(self, model: nn.Module) -> None:
         """Note which weights start at zero."""
+        super().meet(model)
         if self._masked and self._profile == "default":
             self._untrained.note(self.schema, model)
 
     def fold(self, weight: int, payload: Payload) -> None:
         """Add a table to those of the next event."""
-        self._open.add(weight, _tables(payload))
+        self._open.add(weight, payload.codec.tables(payload.schema, payload.body))
 
     def take(self) -> None:
         """Let what was folded so far belong to the event that begins."""
@@ -88,13 +87,14 @@ class CentroidUpdate(Update):
         if own and self._table is not None:
             pool.add(own, self._table)
         for weight, payload in messages:
-            pool.add(weight, _tables(payload))
+            pool.add(weight, payload.codec.tables(payload.schema, payload.body))
         if pool.weight:
             self._table = pool.mean() if self._profile == "paper" else with_zero(pool.mean())
 
     def reset(self) -> None:
         """Forget the dictionary, and what rounding took off."""
-        self._table = self._left = None
+        super().reset()
+        self._table = None
 
     @property
     def dictionary(self) -> dict[str, torch.Tensor]:
@@ -159,14 +159,7 @@ class CentroidUpdate(Update):
 
     def codecs(self) -> dict[int, Codec]:
         """Send centroids and indices."""
-        return {0: Centroids(self._clusters, self._profile, self.dictionary, self._rng, self._left)}
-
-    def encode(self, model: nn.Module) -> Payloads:
-        """Make what is sent, and keep what rounding takes off it."""
-        if self._feedback:
-            left = torch.zeros(self.schema.size) if self._left is None else self._left
-            self._left = left.to(next(model.parameters()).device)
-        return super().encode(model)
+        return {0: Centroids(self._clusters, self._profile, self.dictionary, self._rng, self._feedback)}
 
     @property
     def density(self) -> float:
@@ -188,11 +181,9 @@ class CentroidUpdate(Update):
 
     def save(self, whole: bool = True) -> State:
         """Give the dictionary, what rounding took off, and what was folded."""
-        tensors, plain = {}, {}
+        tensors, plain = super().save(whole)
         if self._table is not None:
             tensors["dictionary"] = torch.from_numpy(self._table)
-        if self._left is not None:
-            tensors["left"] = self._left
         tensors |= named("untrained", self._untrained.layers)
         for name, pool in (("open", self._open), ("taken", self._taken)):
             if whole and pool.weight:
@@ -201,9 +192,9 @@ class CentroidUpdate(Update):
 
     def restore(self, state: State) -> None:
         """Take over what `save` gave."""
+        super().restore(state)
         tensors, plain = state
         self._table = tensors["dictionary"].numpy().copy() if "dictionary" in tensors else None
-        self._left = tensors["left"].clone() if "left" in tensors else None
         self._untrained.layers = {name: zeros.clone() for name, zeros in part_of("untrained", tensors).items()}
         self._open, self._taken = (
             TableSum(tensors[name].numpy().copy(), plain[name]) if name in plain else TableSum()
@@ -212,8 +203,3 @@ class CentroidUpdate(Update):
 
     def _layer_strength(self, size: int) -> float:
         return self._strength if self._scale == "sum" else self._strength / size
-
-
-def _tables(payload: Payload) -> Tables:
-    assert isinstance(payload.codec, Centroids)  # the learner has checked it
-    return payload.codec.tables(payload.schema, payload.body)

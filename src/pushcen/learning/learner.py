@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from pushcen.codec import Accumulator, Payload, Schema, accumulate
+from pushcen.codec import Accumulator, Codec, Payload, Schema, accumulate
+from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
-from pushcen.codec.payload import Codec
 from pushcen.errors import LearningError, ModelError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
@@ -91,11 +91,27 @@ class Learner:
         """Return the bytes of each part's payload, known before it is encoded."""
         return self.update.sizes()
 
+    def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> None:
+        """Refuse a message that is not encoded as this client, by `codecs`, would: its numbers mean something else."""
+        codec = codecs.get(part)
+        if codec is None or payload.codec != codec:
+            raise PayloadError(f"{self.client} got part {part} as {payload.codec}: must be {codec}")
+        start = self.update.reference(codec)
+        must = None if start is None else start.fingerprint
+        if payload.reference != must:
+            mine, theirs = (f"model {name.hex()}" if name else "no model" for name in (must, payload.reference))
+            raise PayloadError(f"{self.client} got the difference to {theirs}: must be to {mine}")
+
+    def add(self, payload: Payload, weight: Weight, into: Accumulator) -> None:
+        """Add a message to a sum, with the model that it is the difference to, if it is one."""
+        reference = None if payload.reference is None else self.update.references.get(payload.reference)
+        accumulate(payload, weight, into, reference=reference)
+
     def fold(self, weight: int, part: int, payloads: Payloads) -> None:
         """Merge a message early, into a sum that the next event takes: memory stays bounded, nothing is lost."""
         payload = self._checked(part, payloads, self.update.codecs())
         into = self._open or Accumulator.zeros(self.schema, self.device)
-        accumulate(payload, weight, into)
+        self.add(payload, weight, into)
         self._open = into
         self.update.fold(weight, payload)
 
@@ -202,7 +218,7 @@ class Learner:
             if work.own:
                 into.add_model(self.model, work.own)
             for weight, payload in messages:
-                accumulate(payload, weight, into)
+                self.add(payload, weight, into)
             into.write_mean(self.model)
         if work.adopts:
             self._optimiser = self.training.optimise(self._frozen.trained)
@@ -211,11 +227,9 @@ class Learner:
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
 
     def _checked(self, part: int, payloads: Payloads, codecs: dict[int, Codec]) -> Payload:
-        """Take a part out of what came, if it is encoded as this client would: else its numbers mean something else."""
-        payload, codec = payloads[part], codecs.get(part)
-        if payload.codec != codec:
-            raise PayloadError(f"{self.client} got part {part} as {payload.codec}: must be {codec}")
-        return payload
+        """Take a part out of what came, if it is encoded as this client would."""
+        self.check(part, payloads[part], codecs)
+        return payloads[part]
 
     def _train(self) -> tuple[float, int]:
         self.model.train()
@@ -259,7 +273,7 @@ class Learner:
 
     def _distortion(self, payloads: Payloads) -> float:
         sent = Accumulator.zeros(self.schema, self.device)
-        accumulate(payloads[0], 1, sent)
+        self.add(payloads[0], 1, sent)
         return float((sent.total - self._row()).norm())
 
 

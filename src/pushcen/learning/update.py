@@ -3,14 +3,14 @@
 This base is what the dense methods need: nothing, and the whole model in float32.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Dense, Payload, Schema, encode, payload_size
-from pushcen.codec.payload import Codec
+from pushcen.codec import Codec, Dense, Payload, Reference, Schema, encode, payload_size
 from pushcen.learning.training import Training
 from pushcen.learning.work import Payloads, State
 
@@ -22,12 +22,20 @@ class Update:
     thread; what it gathers belongs to the next event, from `take` on.
     """
 
+    references: Mapping[bytes, Reference] = MappingProxyType({})
+    """The models that messages may be differences to, by fingerprint."""
+    _left: torch.Tensor | None = None
+    """What the messages so far have left out of the whole model."""
+
     def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
         self.schema = schema
 
     def meet(self, model: nn.Module) -> None:
-        """See the model, once, before anything is done to it."""
+        """See the model that all clients start from, once; keep it if a codec sends differences to it."""
+        if any(codec.from_start for codec in self.codecs().values()):
+            start = Reference.of(model, self.schema)
+            self.references = {start.fingerprint: start}
 
     def fold(self, weight: int, payload: Payload) -> None:
         """Note a message that is merged early; its weights have been added already."""
@@ -42,7 +50,8 @@ class Update:
         """Note the messages that are merged now."""
 
     def reset(self) -> None:
-        """Forget what was learnt from others: the client adopts a model and starts afresh."""
+        """Forget what was learnt from others and what was left out: the client adopts a model and starts afresh."""
+        self._left = None
 
     def start(self, model: nn.Module) -> None:
         """Look at the merged model, before training."""
@@ -61,8 +70,25 @@ class Update:
         return {0: Dense()}
 
     def encode(self, model: nn.Module) -> Payloads:
-        """Make what is sent."""
-        return {part: encode(model, codec, schema=self.schema) for part, codec in self.codecs().items()}
+        """Make what is sent; keep what it leaves out, where the codec of the whole model wants that back."""
+        codecs = self.codecs()
+        if 0 in codecs and codecs[0].feedback:
+            left = torch.zeros(self.schema.size) if self._left is None else self._left
+            self._left = left.to(next(model.parameters()).device)
+        return {
+            part: encode(
+                model,
+                codec,
+                schema=self.schema,
+                reference=self.reference(codec),
+                left=None if part else self._left,
+            )
+            for part, codec in codecs.items()
+        }
+
+    def reference(self, codec: Codec) -> Reference | None:
+        """Return what a codec's messages are differences to."""
+        return next(iter(self.references.values())) if codec.from_start else None
 
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part, known before it is encoded."""
@@ -78,11 +104,12 @@ class Update:
         return 0.0
 
     def save(self, whole: bool = True) -> State:
-        """Give the state; without what was folded, unless `whole`."""
-        return State({}, {})
+        """Return the state that `restore` takes; without what was folded, unless `whole`."""
+        return State({} if self._left is None else {"left": self._left}, {})
 
     def restore(self, state: State) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""
+        self._left = state.tensors["left"].clone() if "left" in state.tensors else None
 
 
 def named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pushcen.codec import Cut, Fragment
-from pushcen.codec.payload import Codec
+from pushcen.codec import Codec, Cut, Fragment
 from pushcen.errors import called
 from pushcen.learning import Update
 from pushcen.methods.method import Method, Place

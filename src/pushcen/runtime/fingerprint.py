@@ -5,30 +5,40 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from pushcen.codec import Schema
-from pushcen.learning import Training
+from pushcen.learning import Learner, Training
 from pushcen.methods import Method
 
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
+_LATER = {"codec": "dense"}  # options that were added; at these defaults, peers agree with those that lack them
 
 
-def describe(
-    method: Method, training: Training, schema: Schema, seed: int, frozen: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """List what must agree, by name; `frozen` has the fingerprints of what does not train.
+def describe(method: Method, training: Training, learner: Learner, seed: int) -> dict[str, str]:
+    """List what must agree, by name. Of codecs, those that a peer may lack; pushcen's are in the method's options.
 
     >>> import torch
+    >>> from pushcen.learning import Task
     >>> from pushcen.methods import PushCen
-    >>> about = describe(PushCen(clusters=8), Training(), Schema.of(torch.nn.Linear(2, 1)), seed=0)
+    >>> task = Task(torch.nn.Linear(2, 1), (torch.zeros(8, 2), torch.zeros(8)))
+    >>> about = describe(PushCen(clusters=8), Training(), Learner(task, PushCen(clusters=8).update()), seed=0)
     >>> about["method"], about["method.clusters"], about["schema.weight"]
     ('pushcen', '8', '[1, 2] float32 clustered')
     """
     about = {"method": type(method).name, "training.batch_norm": training.batch_norm, "seed": str(seed)}
     for field in dataclasses.fields(method):
-        if field.name not in _OWN:
-            about[f"method.{field.name}"] = str(getattr(method, field.name))
-    about |= {f"schema.{entry.name}": str(entry).removeprefix(entry.name + " ") for entry in schema.entries}
-    return about | {f"frozen.{name}": form for name, form in (frozen or {}).items()}
+        value = getattr(method, field.name)
+        if field.name not in _OWN and _LATER.get(field.name) != value:
+            about[f"method.{field.name}"] = str(value)
+    entries = learner.schema.entries
+    about |= {f"schema.{entry.name}": str(entry).removeprefix(entry.name + " ") for entry in entries}
+    for part, codec in learner.update.codecs().items():
+        key = f"codec.{part}" if part else "codec"
+        if codec.mark:
+            about[key] = f"{codec.name}, number {codec.code}"
+            options = [field.name for field in dataclasses.fields(codec) if field.compare]
+            about |= {f"{key}.{name}": str(getattr(codec, name)) for name in options}
+        if start := learner.update.reference(codec):
+            about[f"{key}.start"] = start.fingerprint.hex()
+    return about | {f"frozen.{name}": form for name, form in learner.frozen().items()}
 
 
 def digest(about: Mapping[str, str]) -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from pushcen.client import Client
-from pushcen.codec import Accumulator, Payload, accumulate
+from pushcen.codec import Accumulator, Payload
 from pushcen.errors import LedgerError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
@@ -101,7 +101,7 @@ def _node(setup: Setup, store: Store) -> Node:
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
         raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
-    about = describe(method, setup.training, learner.schema, setup.seed, learner.frozen())
+    about = describe(method, setup.training, learner, setup.seed)
     saved = store.load()
     rng = Random(f"{setup.seed} {identity.name}")
     if "peer" in saved:
@@ -120,7 +120,7 @@ def _warm_up(learner: Learner) -> None:
     before = learner.save()
     into = Accumulator.zeros(learner.schema)
     for payload in learner.encode().values():
-        accumulate(Payload.parse(payload.data, learner.schema), 1, into)
+        learner.add(Payload.parse(payload.data, learner.schema), 1, into)
     learner.restore(before)
 
 

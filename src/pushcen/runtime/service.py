@@ -54,7 +54,8 @@ class Service:
         self._shown: dict[str, int] = {}  # the latest epoch of each caller: one costs a token once, be it hello or push
         self._budget = Budget(settings.memory_mb << 20)
         self._arriving: set[tuple[str, int]] = set()
-        self._sizes = node.client.learner.sizes()
+        learner = node.client.learner
+        self._sizes, self._codecs = learner.sizes(), learner.update.codecs()
         self._piece = (settings.chunk_kb << 10) + _NEWS
         most = connections(settings.known)
         self._server = grpc.aio.server(
@@ -204,14 +205,12 @@ class Service:
             parts.append(data)
         if size > length:
             raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
-        schema = self._node.client.learner.schema
-        whole = b"".join(parts)
+        learner, whole = self._node.client.learner, b"".join(parts)
         if length <= _SMALL:
-            payload = Payload.parse(whole, schema)
+            payload = Payload.parse(whole, learner.schema)
         else:
-            payload = await asyncio.get_running_loop().run_in_executor(None, Payload.parse, whole, schema)
-        if payload.reference is not None:
-            raise Refusal("payload", f"{envelope.sender} sends a difference to a model that nobody has")
+            payload = await asyncio.get_running_loop().run_in_executor(None, Payload.parse, whole, learner.schema)
+        learner.check(envelope.part, payload, self._codecs)
         return payload
 
     def _check_mass(self, envelope: Envelope) -> None:

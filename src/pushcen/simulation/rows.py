@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pushcen.codec import Accumulator, Payload, Schema, accumulate
+from pushcen.codec import Accumulator, Payload
 from pushcen.codec.clustering import flatten
 from pushcen.learning import Learner
 from pushcen.learning import samples as data
@@ -39,17 +39,17 @@ def set_to(learner: Learner, row: torch.Tensor) -> Iterator[None]:
                 tensor.copy_(before)
 
 
-def decoded(payload: Payload, schema: Schema) -> torch.Tensor:
+def decoded(payload: Payload, learner: Learner) -> torch.Tensor:
     """Turn a message of a whole model into a row."""
-    into = Accumulator.zeros(schema)
-    accumulate(payload, 1, into)
+    into = Accumulator.zeros(learner.schema)
+    learner.add(payload, 1, into)
     return into.total.double()
 
 
-def add(total: torch.Tensor, weight: float, kind: str, thing: Any, schema: Schema) -> None:
+def add(total: torch.Tensor, weight: float, kind: str, thing: Any, learner: Learner) -> None:
     """Add `weight` times a row, the payloads of a whole model, or a sum that is weighted already (or None)."""
     if kind == "payloads":
-        thing = decoded(thing[0], schema)
+        thing = decoded(thing[0], learner)
     if thing is not None:
         total.add_(thing.double(), alpha=weight)
 

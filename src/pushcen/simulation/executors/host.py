@@ -147,7 +147,7 @@ class Host:
         learner = self.learners[client]
         total = torch.zeros(learner.schema.size, dtype=torch.float64) if first else next(given).clone()
         for weight, kind in models:
-            rows.add(total, weight, kind, next(given), learner.schema)
+            rows.add(total, weight, kind, next(given), learner)
         return None, total
 
     def do_distance(self, client: int, given: Iterator[Any]) -> tuple[float, None]:
@@ -165,8 +165,7 @@ class Host:
 
     def do_difference(self, client: int, given: Iterator[Any]) -> tuple[float, None]:
         """Measure how far two whole messages are apart: the norm."""
-        schema = self.learners[client].schema
-        one, other = (rows.decoded(next(given)[0], schema) for _ in range(2))
+        one, other = (rows.decoded(next(given)[0], self.learners[client]) for _ in range(2))
         return float((one - other).norm()), None
 
     def do_gradient(self, client: int, given: Iterator[Any]) -> tuple[float, torch.Tensor]:
