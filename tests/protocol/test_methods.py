@@ -40,9 +40,23 @@ def test_async_dfedavg_is_the_plain_mean_of_the_newest_and_moves_no_mass():
     event = peer.begin()
     assert (event.own, models(event)) == (UNIT, [(1, "a1"), (1, "b2")])
     [out] = peer.finish([Contact(peer_id("a", 1), 1)], "mine")
-    assert (out.total, peer.held, peer.waiting) == (0, UNIT, 0)
+    assert (out.total, peer.held, peer.waiting) == (0, 0, 0)
     peer.arrived(out, boot=1)
     assert peer.serve("mine", limit=5) == []
+
+
+@pytest.mark.parametrize("rules", [async_dfedavg(), swift({}, None), swift_random(), divshare(), independent()])
+def test_a_method_without_mass_founds_with_none_and_leaves_at_once(rules):
+    peer = Peer.found("me", rules)
+    older = Peer.restore(peer.save() | {"founded": UNIT, "held": UNIT}, rules)
+    for leaver in (peer, older):
+        leaver.begin()
+        leaver.finish([Contact(peer_id("a", 1), 1)], "mine")
+        assert not leaver.gone
+        leaver.leave()
+        assert leaver.hand_over([Contact(peer_id("a", 1), 1)], "mine") == []
+        assert leaver.gone
+    assert (peer.founded, older.held) == (0, UNIT)
 
 
 def test_async_dfedavg_folds_what_the_bound_evicts_at_equal_weight():

@@ -7,7 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pushcen.errors import OptionError, ProtocolError
-from pushcen.protocol import UNIT, Buffer, Contact, Envelope, Peer, Receipt, Rules, audit, peer_id, pushcen
+from pushcen.protocol import (
+    UNIT,
+    Answer,
+    Buffer,
+    Contact,
+    Envelope,
+    Farewell,
+    Peer,
+    Receipt,
+    Rules,
+    audit,
+    independent,
+    peer_id,
+    pushcen,
+)
 
 
 def envelope(sender="a/1", sequence=1, total=10, payload=None, receiver="me/1", part=0):
@@ -67,7 +81,7 @@ def test_an_old_envelope_changes_nothing_not_even_order():
     peer.receive(envelope("b/1", 5))
     before = peer.snapshot()
     for old in (envelope("a/1", 5), envelope("a/1", 4, total=3), envelope("b/1", 1, total=0)):
-        assert peer.receive(old) == Receipt(news=False)
+        assert peer.receive(old) == Receipt(False, None, "old")
     assert peer.snapshot() == before
     fold = peer.receive(envelope("c/1", 1)).fold
     assert fold[1].sender == "a/1", "the oldest arrival makes room"
@@ -140,6 +154,7 @@ def test_abort_folds_what_a_newer_fold_overtook():
         (envelope(part=1), "part 1"),
         (envelope(receiver="me/2"), "not for me/1"),
         (envelope(sender="me/1"), "cannot push to itself"),
+        (envelope(sender="nobody"), "must be name/epoch"),
         (envelope("known/1", sequence=9, total=4), "total = 4 .*was 5 before"),
     ],
 )
@@ -165,6 +180,21 @@ def test_bad_receivers_are_refused_and_change_nothing():
             peer.finish(receivers, None)
     with pytest.raises(ProtocolError, match="parts"):
         peer.finish([other.contact], None, parts=[1])
+    for receiver in ("b1", "b/1", ("b/1", 1), Contact("b/1", 1.0), Contact("b/1", 0), Contact("nobody", 1), None):
+        with pytest.raises(ProtocolError, match="must be"):
+            peer.finish([other.contact, receiver], None)
+    for steps in (2.0, -1, True, "2"):
+        with pytest.raises(ProtocolError, match=r"steps = .*must be a whole number"):
+            peer.finish([other.contact], None, steps=steps)
+    with pytest.raises(ProtocolError, match=r"limit = 1.5"):
+        peer.serve(None, 1.5)
+    for answer in (Answer("b", 1, 0, 0), Answer("b/1", 1.0, 0, 0), Answer("b/1", 1, 0.5, 0), Answer("b/1", 1, 0, "7")):
+        with pytest.raises(ProtocolError, match="must be"):
+            peer.hear(answer)
+    with pytest.raises(ProtocolError, match=r"credited = 0.5"):
+        peer.hear_farewell(Farewell("b/1", {"me/1": 0.5}))
+    with pytest.raises(ProtocolError, match=r"founded = None"):
+        peer.forget("b/1", None)
     with pytest.raises(ProtocolError, match="begun an event already"):
         peer.begin()
     with pytest.raises(ProtocolError, match="finish or abort"):
@@ -254,11 +284,34 @@ def test_a_restart_keeps_the_epoch_and_counts_a_boot():
 def test_a_leaver_takes_nothing_in_and_stays_while_it_has_no_heir():
     peer = Peer.found("me")
     peer.leave()
-    assert peer.receive(envelope()) == Receipt(news=False)
+    assert peer.receive(envelope()) == Receipt(False, None, "leaving")
     assert peer.hand_over([], "model") == []
     assert not peer.gone
     with pytest.raises(ProtocolError, match="is leaving"):
         peer.begin()
+
+
+def test_a_refusal_says_why():
+    peer = Peer.found("me")
+    peer.receive(envelope("a/2"))
+    peer.begin()
+    peer.finish([], None)
+    peer.forget("b/1", 0)
+    assert [peer.receive(envelope(sender)).reason for sender in ("c/1", "a/2", "b/1")] == ["", "old", "forgotten"]
+    peer.hear(Answer("a/3", 1, 0, 0))
+    assert peer.receive(envelope("a/2", 9)).reason == "epoch"
+    peer.leave()
+    assert peer.receive(envelope("c/1", 9)).reason == "leaving"
+    assert Peer.found("me", independent()).receive(envelope(total=0)).reason == "deaf"
+
+
+@pytest.mark.parametrize("change", [{"held": UNIT + 1}, {"sent": {"other/1": 7}}, {"destroyed": {"evicted": 1}}])
+def test_audit_finds_books_that_do_not_add_up(change):
+    peer, other = Peer.found("me"), Peer.found("other")
+    assert audit([peer.save(), other.save()]).violations == []
+    [wrong] = audit([peer.save() | change, other.save()]).violations
+    assert wrong.peer == "me/1"
+    assert str(wrong).startswith(f"me/1 was founded with {UNIT} quanta, and its books add up to ")
 
 
 def test_audit_names_peers_whose_books_are_missing():

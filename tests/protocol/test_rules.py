@@ -194,7 +194,7 @@ def a_repeat_settles(world):
     before = world.peers["p0"].save()
     world.deliver(env, answer=False)
     assert world.peers["p0"].save() == before
-    assert world.deliver(env) == Receipt(news=False)
+    assert world.deliver(env) == Receipt(False, None, "old")
     assert not world.peers["p0"].unsettled
 
 
@@ -277,7 +277,7 @@ def forgetting_closes_both_ways(world):
     forgotten = world.peers["p1"]
     contact = forgotten.contact
     world.forget("p1", ["p0", "p2"])
-    assert world.deliver(env) == Receipt(news=False)
+    assert world.deliver(env) == Receipt(False, None, "forgotten")
     world.begin("p0")
     assert world.peers["p0"].finish([contact], "model") == []
     report = world.audit()

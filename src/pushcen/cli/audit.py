@@ -30,9 +30,7 @@ def audit(
         for who, mass in found.missing.items():
             typer.echo(f"missing      {mass / UNIT:14.9f}  (at {who}, whose ledger is not here)")
         for v in found.violations:
-            typer.echo(
-                f"VIOLATION    {v.receiver} has credited {v.credited} quanta from {v.sender}, which sent {v.sent}"
-            )
+            typer.echo(f"VIOLATION    {v}")
         for peer in late:
             typer.echo(f"behind       {peer} has not entered the newest generation: what it holds counts no more")
         if not still:

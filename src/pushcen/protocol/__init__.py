@@ -5,7 +5,7 @@ each method, the choice of neighbours, and the audit. Models, training and their
 payload is an opaque handle. Time, sockets and durable storage belong to whoever drives a `Peer`.
 """
 
-from pushcen.protocol.audit import Audit, Violation, audit
+from pushcen.protocol.audit import Audit, Imbalance, Violation, audit
 from pushcen.protocol.mailbox import Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
 from pushcen.protocol.neighbours import Afresh, Graph, Neighbours, Online, View
@@ -33,6 +33,7 @@ __all__ = [
     "Event",
     "Farewell",
     "Graph",
+    "Imbalance",
     "Neighbours",
     "Online",
     "Peer",

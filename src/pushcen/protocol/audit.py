@@ -15,6 +15,20 @@ class Violation(NamedTuple):
     sent: int
     credited: int
 
+    def __str__(self) -> str:
+        return f"{self.receiver} has credited {self.credited} quanta from {self.sender}, which sent {self.sent}"
+
+
+class Imbalance(NamedTuple):
+    """A peer whose own books do not add up: held + sent - credited + destroyed is not what it was founded with."""
+
+    peer: PeerId
+    founded: int
+    found: int
+
+    def __str__(self) -> str:
+        return f"{self.peer} was founded with {self.founded} quanta, and its books add up to {self.found}"
+
 
 @dataclass(frozen=True)
 class Audit:
@@ -23,7 +37,7 @@ class Audit:
     `on_links` was sent and not credited, between peers whose books are here: under way, in a mailbox, or stranded.
     `missing` is what went to peers with neither books nor a record that they were forgotten, less what came from
     them. One peer's books always add up by themselves, so the sum proves little: it is `violations` that shows mass
-    made.
+    made, on a link or in a peer's own books.
     """
 
     founded: int
@@ -32,7 +46,7 @@ class Audit:
     written_off: int
     destroyed: dict[str, int] = field(default_factory=dict)
     missing: dict[PeerId, int] = field(default_factory=dict)
-    violations: list[Violation] = field(default_factory=list)
+    violations: list[Violation | Imbalance] = field(default_factory=list)
 
     @property
     def balanced(self) -> bool:
@@ -76,7 +90,12 @@ def audit(states: Iterable[dict[str, Any]]) -> Audit:
     on_links, written_off = 0, sum(forgotten.values())
     destroyed: dict[str, int] = {}
     missing: dict[PeerId, int] = {}
-    violations = []
+    violations: list[Violation | Imbalance] = []
+    for peer, state in books.items():
+        own = state["held"] + sum(state["sent"].values()) + sum(state["destroyed"].values())
+        own -= sum(total for total, _ in state["credited"].values())
+        if own != state["founded"]:
+            violations.append(Imbalance(peer, state["founded"], own))
     for peer, state in living.items():
         flows = [(other, total) for other, total in state["sent"].items()]
         flows += [(sender_of(link), -total) for link, (total, _) in state["credited"].items()]

@@ -5,10 +5,9 @@ from typing import Any
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, SHIFT, Tops
-from pushcen.protocol.messages import PeerId
+from pushcen.protocol.messages import LIMIT, PeerId, check_id
+from pushcen.protocol.saved import STATUSES, VERSION, identity, link, mapping, number, sequence, text, top
 
-VERSION = 1
-STATUSES = ("open", "leaving", "forgotten")
 NONE: dict[Any, Any] = {}  # shared by all peers: what is rarely anything is an own dict from its first entry on
 NOBODY: set[PeerId] = set()  # shared likewise
 
@@ -58,7 +57,7 @@ class Ledger:
         self.most: int | None = None  # all mass that was ever founded, if that bounds links; the driver's, never saved
 
     def save(self) -> dict[str, Any]:
-        """Give all of it as plain data. `credited` has a link's total and sequence."""
+        """Return all of it as plain data. `credited` has a link's total and sequence."""
         return {
             "version": VERSION,
             "peer": self.me,
@@ -80,24 +79,26 @@ class Ledger:
         }
 
     def _load(self, state: dict[str, Any]) -> None:
-        """Take over what `save` gave, but for the identity and what was founded."""
+        """Take over what `save` returned, but for the identity and what was founded; all of it is checked first."""
         if state["status"] not in STATUSES:
-            raise ProtocolError(f"status = {state['status']!r}: must be one of {', '.join(STATUSES)}")
-        self.status = state["status"]
-        for name in ("boot", "held", "sequence", "events"):
-            setattr(self, name, count(state, name))
-        for name in ("destroyed", "forgotten", "sent", "boots", "confirmed"):
-            setattr(self, name, {key: count(state[name], key) for key in state[name]})
-        self.past = {name: count(state["past"], name) for name in state.get("past", ())}
-        self.unsettled = {who: (0, 0, True) for who in state["unsettled"] if count(state["sent"], who)}
-        self.closed = {*state["closed"], *self.forgotten}
-        for link, (total, sequence) in state["credited"].items():  # into the dict that the mailbox reads
-            self.credited[link] = count({link: total}, link) << SHIFT | count({link: sequence}, link)
-
-
-def count(state: dict[str, Any], name: str) -> int:
-    """Read a whole number, 0 or more."""
-    value = state[name]
-    if type(value) is not int or value < 0:
-        raise ProtocolError(f"{name} = {value!r}: must be a whole number, 0 or more")
-    return value
+            raise ProtocolError(f"status = {state['status']!r:.80}: must be one of {', '.join(STATUSES)}")
+        boot, newest = number(state["boot"], "boot", 1), number(state["sequence"], "sequence", 0, LIMIT)
+        held, events = number(state["held"], "held"), number(state["events"], "events")
+        destroyed = mapping(state["destroyed"], "destroyed", text)
+        forgotten, sent, confirmed = (
+            mapping(state[name], name, identity) for name in ("forgotten", "sent", "confirmed")
+        )
+        boots = mapping(state["boots"], "boots", identity)
+        closed = {check_id(peer) for peer in sequence(state["closed"], "closed")}
+        past = mapping(state.get("past", {}), "past", text)
+        unsettled = sequence(state["unsettled"], "unsettled")
+        credited = mapping(state["credited"], "credited", link, top)
+        for peer in [*unsettled, *(other for other in sent if other == self.me)]:
+            if not isinstance(peer, str) or peer not in sent or peer == self.me:
+                raise ProtocolError(f"unsettled or sent has {peer!r:.80}: must be others, to whom something was sent")
+        self.status, self.boot, self.sequence, self.held, self.events = state["status"], boot, newest, held, events
+        self.destroyed, self.forgotten, self.sent, self.confirmed = destroyed, forgotten, sent, confirmed
+        self.boots, self.closed, self.past = boots, closed | forgotten.keys(), past
+        self.unsettled = dict.fromkeys(unsettled, (0, 0, True))
+        for name, (total, last) in credited.items():  # into the dict that the mailbox reads
+            self.credited[name] = total << SHIFT | last

@@ -3,8 +3,9 @@
 from typing import Any
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
+from pushcen.protocol.mailbox import DEAF, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, name_of
+from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, sequence
 from pushcen.protocol.weights import Weights
 
 
@@ -87,6 +88,11 @@ class Every:
         """Say how much mass waits here."""
         return sum(share for share, _ in self._waiting)
 
+    @property
+    def running(self) -> Any:
+        """What the running event took; None if there is none."""
+        return self._event
+
     def accepted(self, link: str) -> int:
         """Say the total last accepted on a link."""
         return self._top(link) >> SHIFT
@@ -98,9 +104,15 @@ class Every:
 
     def restore(self, state: list[Any]) -> None:
         """Take over what `save` gave."""
-        waiting, tops, (self.folded, self._destroyed, self.replaced, self.evicted), event = state
-        self._waiting, self._tops = _revive(waiting), dict(tops)
-        self._event = (_revive(event[0]), dict(event[1]), *event[2:]) if event else None
+        waiting, tops, counts, event = sequence(state, "mailbox", 4)
+        counts = [number(value, "mailbox.counts") for value in sequence(counts, "mailbox.counts", 4)]
+        self._waiting, self._tops = _revive(waiting), mapping(tops, "mailbox.tops", link)
+        self.folded, self._destroyed, self.replaced, self.evicted = counts
+        self._event = None
+        if event:
+            taken, credits, folded, destroyed = sequence(event, "mailbox.event", 4)
+            sums = number(folded, "mailbox.folded"), number(destroyed, "mailbox.destroyed")
+            self._event = (_revive(taken), mapping(credits, "mailbox.event.tops", link), *sums)
 
     def _top(self, link: str) -> int:
         return self._tops.get(link) or (self._event and self._event[1].get(link)) or self._credited.get(link, 0)
@@ -169,9 +181,10 @@ class Standing(Every):
 
     def restore(self, state: list[Any]) -> None:
         """Take over what `save` gave."""
-        rest, newest, self._shown = state
+        rest, newest, shown = sequence(state, "mailbox", 3)
         super().restore(rest)
-        self._newest = {name_of(envelope.sender): envelope for envelope in (Envelope(*fields) for fields in newest)}
+        self._newest = {name_of(one.sender): one for one in envelopes(newest, "mailbox.newest").values()}
+        self._shown = number(shown, "mailbox.shown")
 
 
 class Shut(Every):
@@ -181,8 +194,9 @@ class Shut(Every):
 
     def put(self, _envelope: Envelope) -> Receipt:
         """Leave the envelope where it is."""
-        return OLD
+        return DEAF
 
 
-def _revive(entries: list[Any]) -> list[Entry]:
-    return [(share, Envelope(*fields)) for share, fields in entries]
+def _revive(entries: Any) -> list[Entry]:
+    pairs = [sequence(entry, "mailbox.waiting", 2) for entry in sequence(entries, "mailbox.waiting")]
+    return [(number(share, "mailbox.share"), envelope(fields, "mailbox.waiting")) for share, fields in pairs]

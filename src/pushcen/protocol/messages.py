@@ -42,10 +42,12 @@ def check_id(text: str) -> PeerId:
     Traceback (most recent call last):
     pushcen.errors.ProtocolError: peer 'ward-3': must be name/epoch, 255 bytes at most, epoch 0 to 9223372036854775807
     """
+    if not isinstance(text, str):
+        raise ProtocolError(f"peer {text!r:.80}: must be text, name/epoch")
     name, _, epoch = text.rpartition("/")
     plain = epoch.isascii() and epoch.isdigit() and len(epoch) <= 19 and str(int(epoch)) == epoch
     if not name or not plain or int(epoch) > LIMIT or len(text.encode(errors="replace")) > 255:
-        raise ProtocolError(f"peer {text!r}: must be name/epoch, 255 bytes at most, epoch 0 to {LIMIT}")
+        raise ProtocolError(f"peer {text!r:.300}: must be name/epoch, 255 bytes at most, epoch 0 to {LIMIT}")
     return PeerId(text)
 
 

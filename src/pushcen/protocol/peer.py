@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol.ledger import VERSION, count
-from pushcen.protocol.mailbox import OLD, SHIFT, Entry, Receipt
+from pushcen.protocol.arguments import check_receivers, malformed
+from pushcen.protocol.mailbox import EPOCH, FORGOTTEN, LEAVING, SHIFT, Entry, Receipt
 from pushcen.protocol.messages import (
     LIMIT,
     UNIT,
@@ -22,6 +22,7 @@ from pushcen.protocol.messages import (
     peer_id,
 )
 from pushcen.protocol.rules import Rules
+from pushcen.protocol.saved import VERSION, number, sequence, told
 from pushcen.protocol.sender import Sender
 
 _DEFAULT = Rules()
@@ -69,8 +70,8 @@ class Peer(Sender):
 
     @classmethod
     def found(cls, name: str, rules: Rules = _DEFAULT, epoch: int = 1) -> Self:
-        """Make a founder, which holds one UNIT."""
-        return cls(peer_id(name, epoch), UNIT, rules)
+        """Make a founder, which holds one UNIT; with rules that move no mass, none."""
+        return cls(peer_id(name, epoch), UNIT if rules.weights.moves_mass else 0, rules)
 
     @classmethod
     def join(cls, name: str, rules: Rules = _DEFAULT, epoch: int = 1) -> Self:
@@ -86,7 +87,7 @@ class Peer(Sender):
         return peer
 
     def snapshot(self) -> dict[str, Any]:
-        """Give everything, mailbox and running event too, as plain data and payload handles, for `resume`."""
+        """Return everything, mailbox and running event too, as the plain data and payload handles `resume` takes."""
         pushes = [[who, *push] for who, push in self.unsettled.items()]
         return self.save() | {"mailbox": self._mailbox.save(), "taken": self._taken, "pushes": pushes}
 
@@ -94,9 +95,18 @@ class Peer(Sender):
     def resume(cls, snapshot: dict[str, Any], rules: Rules = _DEFAULT) -> Self:
         """Make the very peer that `snapshot` saw, in the same boot, as a simulation does that goes on."""
         peer = cls._revived(snapshot, rules)
-        peer._mailbox.restore(snapshot["mailbox"])
-        peer._taken = snapshot["taken"]
-        peer.unsettled = {who: (sequence, added, before) for who, sequence, added, before in snapshot["pushes"]}
+        with told():
+            peer._mailbox.restore(snapshot["mailbox"])
+            taken = snapshot["taken"]
+            peer._taken = None if taken is None else number(taken, "taken")
+            pushes = [sequence(push, "pushes", 4) for push in sequence(snapshot["pushes"], "pushes")]
+            if [push[0] for push in pushes] != list(peer.unsettled):
+                raise ProtocolError("pushes: must be those of the unsettled links")
+            for who, newest, added, before in pushes:
+                number(newest, "pushes.sequence", 0, peer.sequence)
+                peer.unsettled[who] = (newest, number(added, "pushes.added", 0, peer.sent[who]), before is True)
+            if (taken is None) != (peer._mailbox.running is None):
+                raise ProtocolError(f"taken = {taken!r:.80}: must be there if and only if an event runs")
         return peer
 
     def renewed(self, epoch: int) -> Self:
@@ -139,9 +149,15 @@ class Peer(Sender):
             or total < 0
             or (part != 0 if self._mass else total != 0 or part.__class__ is not int or part < 0)
         ):
-            raise _malformed(envelope, self.me)
-        if self.status != "open" or (self.forgotten and sender in self.forgotten) or self.is_over(sender):
-            return OLD
+            raise malformed(envelope, self.me)
+        if self.status != "open":
+            return LEAVING
+        if sender not in self.credited:
+            check_id(sender)
+        if self.forgotten and sender in self.forgotten:
+            return FORGOTTEN
+        if self.past and self.is_over(sender):
+            return EPOCH
         return self._mailbox.put(envelope)
 
     def answer(self, asker: PeerId) -> Answer:
@@ -178,7 +194,9 @@ class Peer(Sender):
         """
         taken = self._running()
         self._check("open")
-        self._check_receivers(receivers, parts)
+        check_receivers(receivers, parts, self)
+        if steps is not None:
+            number(steps, "steps")
         self._taken = None
         destroyed = self._mailbox.close()
         if destroyed:
@@ -216,7 +234,9 @@ class Peer(Sender):
         What `most` keeps back is given when more is confirmed.
         """
         self._check("leaving")
-        self._check_receivers(heirs, ())
+        check_receivers(heirs, (), self)
+        if not self._mass:  # what an older ledger holds cannot be given to anybody
+            return []
         heirs = self._takers(heirs)[: self.held]
         if not heirs:
             return self.serve(payload, len(self.sent))
@@ -227,20 +247,18 @@ class Peer(Sender):
     @property
     def gone(self) -> bool:
         """Whether a leaving peer has given everything away, and may exit."""
+        if self.status != "leaving" or not self._mass:
+            return self.status == "leaving"
         owing = (peer for peer, total in self.sent.items() if self.confirmed.get(peer, 0) < total)
-        return self.status == "leaving" and not self.held and all(peer in self.closed for peer in owing)
+        return not self.held and all(peer in self.closed for peer in owing)
 
     @classmethod
     def _revived(cls, state: dict[str, Any], rules: Rules) -> Self:
         if not isinstance(state, dict) or state.get("version") != VERSION:
             raise ProtocolError(f"not a saved peer of version {VERSION}: {state!r:.80}")
-        try:
-            peer = cls(check_id(state["peer"]), count(state, "founded"), rules)
+        with told():
+            peer = cls(check_id(state["peer"]), number(state["founded"], "founded"), rules)
             peer._load(state)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, ProtocolError):
-                raise
-            raise ProtocolError(f"not a saved peer: {error!r}") from error
         peer.contact = Contact(peer.me, peer.boot)
         return peer
 
@@ -257,28 +275,3 @@ class Peer(Sender):
     def _check(self, status: str) -> None:
         if self.status != status:
             raise ProtocolError(f"{self.me} is {self.status}: this needs a peer that is {status}")
-
-    def _check_receivers(self, receivers: Sequence[Contact], parts: Sequence[int]) -> None:
-        peers = {contact[0] for contact in receivers}
-        if self.me in peers:
-            raise ProtocolError(f"receivers {sorted(peers)}: {self.me} cannot push to itself")
-        if parts:
-            if self._mass or len(parts) != len(receivers):
-                raise ProtocolError(f"parts = {parts!r}: one for each receiver, and none where mass moves")
-            once = len(set(zip(receivers, parts, strict=True))) == len(receivers)
-        else:
-            once = len(peers) == len(receivers)
-        if not once:
-            raise ProtocolError(f"receivers {[contact.peer for contact in receivers]}: each may be listed once")
-
-
-def _malformed(envelope: Envelope, me: PeerId) -> ProtocolError:
-    what = f"envelope {envelope.sequence!r} from {envelope.sender} to {envelope.receiver}"
-    if envelope.receiver != me:
-        return ProtocolError(f"{what}: not for {me}")
-    if envelope.sender == me:
-        return ProtocolError(f"{what}: a peer cannot push to itself")
-    return ProtocolError(
-        f"{what}, part {envelope.part!r}, total {envelope.total!r}: must be whole numbers, 0 or more,"
-        f" the sequence from 1 to {LIMIT}; only whole models carry mass"
-    )

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from pushcen.errors import OptionError
-from pushcen.protocol.mailbox import Mailbox, Newest, Tops
+from pushcen.protocol.mailbox import Mailbox, Tops
 from pushcen.protocol.mailboxes import Every, Shut, Standing
 from pushcen.protocol.messages import UNIT, Envelope, Payload, PeerId, peer_id
+from pushcen.protocol.newest import Newest
 from pushcen.protocol.weights import ByMass, Equal, Fixed, Weights
 
 Draw = Callable[[int], Sequence[str]]

@@ -7,7 +7,8 @@ from math import inf
 from pushcen.errors import ProtocolError
 from pushcen.protocol.epochs import Epochs
 from pushcen.protocol.ledger import NOBODY, NONE
-from pushcen.protocol.messages import Answer, Contact, Envelope, Farewell, Payload, PeerId
+from pushcen.protocol.messages import Answer, Contact, Envelope, Farewell, Payload, PeerId, check_id
+from pushcen.protocol.saved import number
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
 
@@ -35,11 +36,14 @@ class Sender(Epochs):
         if boot == 1 and not self.boots and total == self.sent.get(peer, 0):  # the hot path of `_accepts`
             self.unsettled.pop(peer, None)
         elif self._is_open(peer):
-            self._accepts(peer, boot, total, latest=False)
+            self._accepts(peer, number(boot, "boot", 1), total, latest=False)
 
     def hear(self, answer: Answer) -> None:
         """Note what a receiver says of the link to it. News of an earlier boot or epoch changes nothing."""
         peer, boot, credited, accepted = answer
+        check_id(peer)
+        for value, what, least in ((boot, "boot", 1), (credited, "credited", 0), (accepted, "accepted", 0)):
+            number(value, what, least)
         if self._is_open(peer):
             self._accepts(peer, boot, max(accepted, credited), latest=True)
         self._spoke(peer)
@@ -69,12 +73,12 @@ class Sender(Epochs):
 
     def serve(self, payload: Payload, limit: int) -> list[Envelope]:
         """Make newer envelopes with no new mass for unsettled links, at most `limit`, longest untried first."""
-        return self._push((), 0, payload, limit)
+        return self._push((), 0, payload, number(limit, "limit"))
 
     def hear_farewell(self, farewell: Farewell) -> int:
         """Close the link to a peer that leaves, and take back what it will never credit; return how much."""
-        peer = farewell.peer
-        credited, sent = farewell.credited.get(self.me, 0), self.sent.get(peer, 0)
+        peer = check_id(farewell.peer)
+        credited, sent = number(farewell.credited.get(self.me, 0), "credited"), self.sent.get(peer, 0)
         if peer in self.closed:
             return 0
         if credited > sent:
@@ -87,6 +91,8 @@ class Sender(Epochs):
 
     def forget(self, who: PeerId, founded: int) -> None:
         """Write off a peer that is gone for ever, founded with so much. Of itself: only a new epoch is left."""
+        check_id(who)
+        number(founded, "founded")
         if who == self.me:
             self.status = "forgotten"
             return

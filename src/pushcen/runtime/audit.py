@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.errors import LedgerError
-from pushcen.protocol import Audit, PeerId, audit
+from pushcen.protocol import Audit, Imbalance, PeerId, Violation, audit
 from pushcen.runtime.generations import generation_of
 from pushcen.runtime.store import read_state
 
@@ -35,7 +35,10 @@ def audit_folders(folders: Sequence[Path]) -> tuple[Audit, bool]:
         credited = [{**new, "credited": old["credited"]} for old, new in zip(before, after, strict=True)]
         before = after
         time.sleep(0.05)
-    return replace(audit(after), violations=audit(credited).violations), False
+    found = audit(after)
+    links = [violation for violation in audit(credited).violations if isinstance(violation, Violation)]
+    books = [violation for violation in found.violations if isinstance(violation, Imbalance)]
+    return replace(found, violations=[*links, *books]), False
 
 
 def _read(folders: Sequence[Path]) -> list[dict[str, Any]]:

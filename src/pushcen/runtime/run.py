@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
     """Write config, metrics and summary of a network that has stopped; return the summary."""
-    rows = merged({name: network.rows(name) for name in network.names}, found.founded / UNIT)
+    rows = merged({name: network.rows(name) for name in network.names}, (found.founded or UNIT) / UNIT)
     last = rows[-1] if rows else {"time": 0.0, "accuracy": None, "bytes_sent": 0}
     newest = [own[-1] for name in network.names if (own := network.rows(name))]
     mass = found.figures()  # mailboxes are gone with their peers: what waited there is under way again

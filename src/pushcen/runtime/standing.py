@@ -214,7 +214,7 @@ class Standing:
         self.log.say("a peer has left", left=farewell.peer, taken_back=back / UNIT)
 
     def _forget(self, peer: PeerId, founded: int) -> None:
-        self.peer.forget(peer, founded)
+        self.peer.forget(peer, founded if self.peer.rules.weights.moves_mass else 0)
         self.members.close(peer)
         self.log.say("a peer was forgotten", forgotten=peer)
         if peer == self.peer.me:
