@@ -357,9 +357,9 @@ def test_nobody_speaks_for_another(tmp_path):
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 2**128 - 1), st.integers(0, 2**63 - 1))
-def test_mass_is_plausible_only_below_what_was_founded(total, sequence):
-    """The rule itself: held + waiting + share <= founded. (The calls around it are tested above.)"""
+@given(st.integers(0, 2**128 - 1), st.integers(0, 2**100), st.booleans())
+def test_mass_is_refused_only_if_more_is_under_way_than_was_founded(total, held, credited):
+    """The rule itself: total - credited <= founded, whatever is held. (The calls around it are tested above.)"""
     from types import SimpleNamespace
 
     from pushcen.protocol import Peer
@@ -367,10 +367,14 @@ def test_mass_is_plausible_only_below_what_was_founded(total, sequence):
     from pushcen.runtime.service import Service
 
     peer = Peer.found("ann")
-    network = SimpleNamespace(mass=2 * UNIT)
-    service = SimpleNamespace(_node=SimpleNamespace(peer=peer, generation=network))
-    envelope = Envelope("eve/1", "ann/1", 0, max(1, sequence), total, None)
-    if total <= UNIT:
+    peer.most = 2 * UNIT
+    if credited:
+        peer.receive(Envelope("eve/1", "ann/1", 0, 1, UNIT, None))
+        _ = peer.begin(), peer.finish([], None)
+    peer.held = held
+    service = SimpleNamespace(_node=SimpleNamespace(peer=peer))
+    envelope = Envelope("eve/1", "ann/1", 0, 2, total, None)
+    if total <= (3 if credited else 2) * UNIT:
         Service._check_mass(service, envelope)
     else:
         with pytest.raises(Refusal):

@@ -1,6 +1,7 @@
 """A weighted sum of models that knows how much weight each coordinate has got."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from pushcen.errors import ModelError, OptionError, PayloadError
 
 Weight = int | float
 HEAVIEST = 2.0**60
-"""No single weight may be larger: with weights this heavy and values up to 2**60 a float32 sum cannot overflow."""
+"""No coordinate gets more: with weights this heavy and values up to 2**60 a float32 sum cannot overflow."""
+_ABSURD = 2.0**200  # no weight is heavier
 
 
 @dataclass(eq=False)
@@ -22,7 +24,8 @@ class Accumulator:
     """The sum of weight times model, coordinate by coordinate, in one row of float32.
 
     Own weights and payloads go in at any weights (whole quanta of mass, say); the mean comes out. Where fragments came
-    in, coordinates have got different weights, and each is divided by its own.
+    in, coordinates have got different weights, and each is divided by its own. Once they would be too heavy, all
+    weights in here are divided by the same power of two: their ratios, and so the mean, stay as they are.
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> _ = nn.init.constant_(model.weight, 1.0)
@@ -43,6 +46,8 @@ class Accumulator:
     """How the fragments in here were cut; None if there are none."""
     extra: list[Weight] | None = None
     """The weight that the coordinates of each part have got beside it."""
+    shift: int = 0
+    """By which power of two all weights in here are divided."""
 
     @classmethod
     def zeros(cls, schema: Schema, device: torch.device | str = "cpu") -> "Accumulator":
@@ -51,8 +56,8 @@ class Accumulator:
 
     def add_model(self, model: nn.Module, weight: Weight) -> None:
         """Add `weight` times the model's shared tensors, in place of a message from oneself."""
-        check_weight(weight)
         tensors = self.schema.tensors(model)
+        weight = self.make_room(weight)
         for (_, place), tensor in zip(self.schema.slices, tensors, strict=True):
             self.total[place].add_(flatten(tensor).to(self.total.device), alpha=float(weight))
         self.weight += weight
@@ -61,22 +66,43 @@ class Accumulator:
         """Add another sum; both may hold fragments, if they were cut alike."""
         if other.cut is not None and self.cut not in (None, other.cut):
             raise PayloadError(f"fragments cut by {other.cut} cannot be added to those cut by {self.cut}")
+        if other.shift > self.shift:
+            self._divide(other.shift - self.shift)
+        elif other.shift < self.shift:
+            other = replace(other, total=other.total.clone())
+            other._divide(self.shift - other.shift)
         self.total.add_(other.total)
         self.weight += other.weight
         if other.extra is not None:
             self.cut, mine = other.cut, self.extra or [0] * len(other.extra)
             self.extra = [a + b for a, b in zip(mine, other.extra, strict=True)]
+        self.make_room(0)
+
+    def make_room(self, weight: Weight) -> Weight:
+        """Let one more weight come in, for which all may have to be divided; return what it counts in here.
+
+        >>> into = Accumulator.zeros(Schema.of(nn.Linear(1, 1)))
+        >>> into.make_room(2**60), into.make_room(2**62), into.shift
+        (1152921504606846976, 5.764607523034235e+17, 3)
+        """
+        check_weight(weight)
+        heaviest = self.weight + max(self.extra or (0,)) + math.ldexp(weight, -self.shift)
+        if heaviest > HEAVIEST:
+            self._divide(math.frexp(heaviest)[1] - 60)
+        return math.ldexp(weight, -self.shift) if self.shift else weight
 
     def plain(self) -> dict[str, Any]:
         """Give all but `total`, as JSON can hold it, for `restored`."""
         cut = None if self.cut is None else [self.cut.parts, self.cut.seed]
-        return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra)}
+        shift = {"shift": self.shift} if self.shift else {}
+        return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra), **shift}
 
     @classmethod
     def restored(cls, schema: Schema, total: torch.Tensor, plain: dict[str, Any]) -> "Accumulator":
         """Make the sum that `total` and `plain` saw."""
         cut = None if plain["cut"] is None else Cut(*plain["cut"])
-        return cls(schema, total, plain["weight"], cut, plain["extra"] and list(plain["extra"]))
+        extra = plain["extra"] and list(plain["extra"])
+        return cls(schema, total, plain["weight"], cut, extra, plain.get("shift", 0))
 
     def weights(self) -> torch.Tensor:
         """Return the weight of each coordinate, all in one row."""
@@ -102,8 +128,14 @@ class Accumulator:
                     mean = torch.where(divisor[place] > 0, self.total[place] / divisor[place], own)
                 tensor.copy_(mean.view(entry.shape))
 
+    def _divide(self, power: int) -> None:
+        self.total.mul_(2.0**-power)
+        self.weight = math.ldexp(self.weight, -power)
+        self.extra = self.extra and [math.ldexp(weight, -power) for weight in self.extra]
+        self.shift += power
+
 
 def check_weight(weight: Weight) -> None:
-    """Refuse a weight that is negative, not finite, or absurdly large."""
-    if not (np.isfinite(weight) and 0 <= weight <= HEAVIEST):
-        raise OptionError(f"weight = {weight!r}: must be a number between 0 and 2**60")
+    """Refuse a weight that is negative, not a number, or absurdly large."""
+    if not 0 <= weight <= _ABSURD:
+        raise OptionError(f"weight = {weight!r}: must be a number between 0 and 2**200")

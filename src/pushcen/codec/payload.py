@@ -140,6 +140,7 @@ def accumulate(
     given = None if reference is None else reference.fingerprint
     if payload.reference != given:
         raise PayloadError(f"the payload {_to(payload.reference)}, and the reference given {_to(given)}")
+    weight = into.make_room(weight)
     payload.codec.add(payload.schema, payload.body, weight, into)
     payload.codec.cover(weight, into, reference)
 

@@ -214,13 +214,15 @@ class Service:
         return payload
 
     def _check_mass(self, envelope: Envelope) -> None:
-        """Refuse mass that cannot be: more, with what is here already, than the network was founded with."""
-        peer, most = self._node.peer, self._node.generation.mass
-        if not peer.rules.weights.moves_mass:
-            return
-        share = envelope.total - peer.answer(envelope.sender).accepted
-        if share > 0 and peer.held + peer.waiting + share > most:
-            raise Refusal("mass", f"{envelope.sender} claims to add {share} quanta; there are {most} in all")
+        """Refuse more mass under way on a link, sent and not credited, than there ever was: no honest sender lets it
+        come to that, however much others have made up.
+        """
+        peer = self._node.peer
+        outstanding = envelope.total - peer.answer(envelope.sender).credited
+        if peer.most is not None and outstanding > peer.most:
+            raise Refusal(
+                "mass", f"{envelope.sender} claims to have {outstanding} quanta under way; {peer.most} is all"
+            )
 
     def _check_epoch(self, name: str, peer: PeerId) -> None:
         """Refuse an epoch that is earlier than those known of a name, or later and shown too soon after another.

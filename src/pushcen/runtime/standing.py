@@ -116,6 +116,7 @@ class Standing:
 
     def reapply(self) -> None:
         """Do again what lasting records say, to a peer that was restored or is new."""
+        self.peer.most = self.generation.mass
         for said in self.records.said():
             self._apply(said)
 
