@@ -14,8 +14,6 @@ import torch
 from torch import nn
 
 import pushcen
-from pushcen.learning import Task
-from pushcen.methods import PushCen
 
 CLIENTS = int(os.environ.get("CLIENTS", "30"))
 HORIZON = float(os.environ.get("HORIZON", "10"))
@@ -27,7 +25,7 @@ HORIZON = float(os.environ.get("HORIZON", "10"))
 
 
 # %%
-def signals(client: int, clients: int) -> Task:
+def signals(client: int, clients: int) -> pushcen.Task:
     """Sine, square or saw: which one is it? Each client mostly sees two of the three kinds."""
     random = torch.Generator().manual_seed(client)
     kinds = torch.tensor([client, client, client, client + 1, client + 1, client + 2])
@@ -37,7 +35,7 @@ def signals(client: int, clients: int) -> Task:
     shapes = torch.stack([wave, wave.sign(), torch.asin(wave * 0.999)], 1)
     inputs = shapes[torch.arange(160), labels] + 0.5 * torch.randn(160, 48, generator=random)
     model = nn.Sequential(nn.Linear(48, 64), nn.ReLU(), nn.Linear(64, 3))
-    return Task(model, (inputs[:128], labels[:128]), (inputs[128:], labels[128:]))
+    return pushcen.Task(model, (inputs[:128], labels[:128]), (inputs[128:], labels[128:]))
 
 
 # %% [markdown]
@@ -51,7 +49,7 @@ world = {
     "network": {"loss": 0.1},
     "evaluation": {"per_client": True},
 }
-result = pushcen.simulate(world, task=signals, method=PushCen(clusters=16, receivers=5))
+result = pushcen.simulate(world, task=signals, method=pushcen.PushCen(clusters=16, receivers=5))
 print(result.frame[["time", "online", "accuracy", "delayed_accuracy", "bytes_sent"]].tail())
 
 # %% [markdown]

@@ -2,12 +2,49 @@
 
 The parts, each usable alone: `pushcen.codec` turns a PyTorch model into a small message and back, `pushcen.protocol`
 says who owes whom how much weight, `pushcen.data` loads data and divides it among clients, `pushcen.simulation` lets
-many clients train together. `pushcen.simulate` and `pushcen.compare` are the short way to the last. Importing this
-package costs next to nothing: what is heavy is imported when it is used.
+many clients train together, `pushcen.runtime` is one of them on a real network. What a first script needs is here:
+
+    >>> import pushcen
+    >>> world = pushcen.World(pushcen.PushCen(clusters=8), clients=3, horizon=0.5)
+    >>> pushcen.simulate(world, evaluation={"every": 0.25}).frame["time"].tolist()
+    [0.25, 0.5]
+
+Importing this package costs next to nothing: what is heavy is imported when it is used.
 """
 
-from pushcen.api import Comparison, Result, compare, simulate
+from typing import TYPE_CHECKING
+
 from pushcen.errors import PushcenError
+from pushcen.lazy import lazily
+
+if TYPE_CHECKING:
+    from pushcen.api import Comparison, Result, compare, simulate
+    from pushcen.learning import Task
+    from pushcen.methods import PushCen
+    from pushcen.simulation import World
 
 __version__ = "0.1.0"
-__all__ = ["Comparison", "PushcenError", "Result", "__version__", "compare", "simulate"]
+__all__ = [
+    "Comparison",
+    "PushCen",
+    "PushcenError",
+    "Result",
+    "Task",
+    "World",
+    "__version__",
+    "compare",
+    "simulate",
+]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "Comparison": "pushcen.api",
+            "PushCen": "pushcen.methods",
+            "Result": "pushcen.api",
+            "Task": "pushcen.learning",
+            "World": "pushcen.simulation",
+            "compare": "pushcen.api",
+            "simulate": "pushcen.api",
+        },
+    )

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pushcen.learning import TaskFunction
     from pushcen.methods import Method
     from pushcen.runs import Run
-    from pushcen.simulation import Observer
+    from pushcen.simulation import Observer, World
 
-Source = str | Path | Mapping[str, Any]
+    Source = str | Path | Mapping[str, Any] | World
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Comparison(Mapping[str, Result]):
 
 
 def simulate(
-    config: Source = "digits",
+    config: "Source" = "digits",
     *,
     task: "TaskFunction | str | None" = None,
     method: "Method | str | None" = None,
@@ -119,9 +119,10 @@ def simulate(
 ) -> Result:
     """Simulate one world, and return what came out.
 
-    `config` is a TOML file, a preset by its name, or nested values; `settings` change single values or sections. `task`
-    is a function `(client, clients) -> Task`, or its name; `method` a name, or an object: `PushCen(clusters=16)`. In a
-    `folder` that holds a run of the same config, it goes on with it; with no folder, it takes a temporary one.
+    `config` is a TOML file, a preset by its name, nested values or a World; `settings` change single values or
+    sections. `task` is a function `(client, clients) -> Task`, or its name; `method` a name, or an object:
+    `PushCen(clusters=16)`. In a `folder` that holds the same run, it goes on with it; with no folder, it takes a
+    temporary one.
 
     >>> result = simulate(clients=3, horizon=0.5, network={"loss": 0.1}, seed=1)
     >>> result.finished, list(result.frame["time"])
@@ -136,7 +137,7 @@ def simulate(
 
 def compare(
     methods: "Sequence[Method | str]" = ("pushcen", "async-dfedavg", "swift", "divshare", "independent"),
-    config: Source = "digits",
+    config: "Source" = "digits",
     *,
     task: "TaskFunction | str | None" = None,
     folder: str | Path | None = None,
@@ -163,17 +164,19 @@ def compare(
 
 
 def _loader(
-    config: Source, task: "TaskFunction | str | None", settings: Mapping[str, Any]
+    config: "Source", task: "TaskFunction | str | None", settings: Mapping[str, Any]
 ) -> "tuple[Callable[[dict[str, Any]], Config], TaskFunction | None]":
-    from pushcen.config import flat, load_config
+    from pushcen.config import flat, load_config, plain_world
+    from pushcen.simulation import World
 
+    source = plain_world(config) if isinstance(config, World) else config
     changed = flat(settings)
     if isinstance(task, str):
         changed["task.function"] = task
     elif task is not None:
         changed["task.function"] = f"{task.__module__}:{getattr(task, '__qualname__', type(task).__qualname__)}"
     function = None if isinstance(task, str) else task
-    return lambda more: load_config(config, changed | flat(more)), function
+    return lambda more: load_config(source, changed | flat(more)), function
 
 
 def _plain_method(method: "Method | str") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.config.build import Builder, Registry, Text
-from pushcen.config.config import Config, TaskChoice, plain_method, put
+from pushcen.config.config import Config, TaskChoice, plain_method, plain_world, put
 from pushcen.config.flags import parse_settings
 from pushcen.config.toml import presets, read_toml
 from pushcen.errors import ConfigError
@@ -41,6 +41,7 @@ __all__ = [
     "load_config",
     "parse_settings",
     "plain_method",
+    "plain_world",
     "presets",
     "put",
     "read_toml",

@@ -156,6 +156,15 @@ def put(values: dict[str, Any], key: str, value: Any) -> None:
     at[last] = value
 
 
+def plain_world(world: World) -> dict[str, Any]:
+    """Return a world as a config has it; a config as it would be written.
+
+    >>> plain_world(World(PushCen(clusters=8), clients=3))["method"]["clusters"]
+    8
+    """
+    return world.plain() if isinstance(world, Config) else BUILDER.plain(world)
+
+
 def plain_method(method: Method) -> dict[str, Any]:
     """Return a method as the section `method` has it.
 

@@ -1,5 +1,31 @@
 """The real network: the Clients of the simulator as processes that know each other only through gRPC.
 
 Here live certificates and signed records, the durable ledger, membership, the wire's messages, and the driver that
-lets a Client train, receive and push. Mass, models and methods do not: this package moves what they make.
+lets a Client train, receive and push. Mass, models and methods do not: this package moves what they make. What is
+named here is enough to run a peer from Python (examples/peer.py); it is imported when it is asked for.
 """
+
+from typing import TYPE_CHECKING
+
+from pushcen.lazy import lazily
+
+if TYPE_CHECKING:
+    from pushcen.runtime.audit import audit_folders
+    from pushcen.runtime.authority import Authority
+    from pushcen.runtime.identity import Certified
+    from pushcen.runtime.peer import Setup, run_peer
+    from pushcen.runtime.settings import Runtime
+
+__all__ = ["Authority", "Certified", "Runtime", "Setup", "audit_folders", "run_peer"]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "Authority": "pushcen.runtime.authority",
+            "Certified": "pushcen.runtime.identity",
+            "Runtime": "pushcen.runtime.settings",
+            "Setup": "pushcen.runtime.peer",
+            "audit_folders": "pushcen.runtime.audit",
+            "run_peer": "pushcen.runtime.peer",
+        },
+    )
