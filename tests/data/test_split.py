@@ -2,11 +2,13 @@
 
 import random
 
+import flwr_datasets.partitioner as flower
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 
 from pushcen.data import (
     Data,
@@ -20,9 +22,11 @@ from pushcen.data import (
     count,
     load,
     partition_named,
+    sources,
     split,
     summarise,
 )
+from pushcen.data.partitions import _ask
 
 
 def data(samples=600, classes=10, owners=None, seed=0):
@@ -190,3 +194,19 @@ def test_alpha_must_be_a_number_above_zero(alpha):
 def test_at_the_papers_size_every_sample_is_used_once(samples):
     made = Data("labels", torch.zeros(samples, 1), torch.arange(samples) % 10, tuple("0123456789"))
     assert everybodys(split(made, 100, Dirichlet(0.1), seed=5)) == list(range(samples))
+
+
+@pytest.mark.parametrize(("clients", "classes", "alpha", "seed"), [(4, 10, 0.4, 0), (20, 10, 0.1, 3), (50, 7, 0.3, 5)])
+def test_rows_are_dealt_out_as_flwr_datasets_deals_them(clients, classes, alpha, seed):
+    keys = np.random.default_rng(seed).integers(classes, size=1797)
+    theirs = flower.DirichletPartitioner(clients, "key", alpha, 2, shuffle=False, seed=seed)
+    for ours, asked in ((Dirichlet(alpha), theirs), (Iid(), flower.IidPartitioner(clients))):
+        expected = _ask(ours, asked, keys, clients)
+        for mine, his in zip(ours.divide(keys, clients, 2, seed), expected, strict=True):
+            assert mine.tolist() == his.tolist()
+
+
+def test_the_digits_are_those_of_scikit_learn():
+    arrays, theirs = sources.read_digits(), load_digits()
+    assert (arrays.train.inputs[..., 0] == theirs.images).all()
+    assert (arrays.train.labels == theirs.target).all()

@@ -3,9 +3,11 @@
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Work
 from pushcen.learning import flops as counter
+from pushcen.models import LeNet, resnet18
 from tests.learning.tasks import tiny_data, tiny_learner, tiny_model
 
 
@@ -147,3 +149,30 @@ def test_an_events_operations_are_the_sum_of_its_parts():
 def _prepared(update):
     Learner(Task(tiny_model(), tiny_data()), update)  # 48 + 32 clustered weights
     return update
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True), nn.Linear(16, 2)
+
+    def forward(self, inputs):
+        return self.out(self.inner(inputs).mean(1))
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [(LeNet(10), (4, 3, 32, 32)), (resnet18(10), (2, 3, 32, 32)), (Attention(), (3, 5, 16))],
+    ids=["lenet", "resnet18", "attention"],
+)
+def test_the_count_is_that_of_torchs_own_counter(model, inputs):
+    given = torch.randn(inputs)
+
+    def step():
+        return model(given).sum().backward()
+
+    with FlopCounterMode(display=False) as torchs:
+        step()
+    cost = counter.StepCost(model)
+    cost.run(0, step)
+    assert cost.total == torchs.get_total_flops() > 0

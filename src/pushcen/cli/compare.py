@@ -35,7 +35,7 @@ def compare(
     from pushcen.analysis.figures import accuracy
     from pushcen.analysis.style import save
     from pushcen.cli.simulate import watched
-    from pushcen.runs import folder_for, folder_name, plan_comparison
+    from pushcen.runs import folder_for, folder_name, launch, plan_comparison
 
     changed = o.settings(
         set_, task=task, data=data, alpha=alpha, clients=clients, horizon=horizon, seed=seed, workers=workers
@@ -49,7 +49,7 @@ def compare(
     done = []
     for at, (label, chosen) in enumerate(configs.items(), 1):
         again = "the same command; what is finished is not run again"
-        done.append(watched(chosen, folder / label, f"{label} ({at} of {len(configs)})", track or [], again))
+        done.append(watched(chosen, folder / label, f"{label} ({at} of {len(configs)})", track or [], again, launch))
     groups = group(done)
     console = Console(highlight=False)
     console.print(comparison(groups, f"{first.task_name}, {first.clients} clients, the same world for all").rich())

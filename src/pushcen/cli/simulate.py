@@ -1,5 +1,6 @@
 """`pushcen simulate`: one run, live, into a folder."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -33,7 +34,7 @@ def simulate(
     """Simulate many clients that train one model. With no argument: digits, 20 clients, PushCen."""
     from pushcen.config import load_config
     from pushcen.errors import RunError
-    from pushcen.runs import Run, folder_name, free_folder
+    from pushcen.runs import Run, carry_out, folder_name, free_folder
 
     changed = o.settings(
         set_, method=method, task=task, data=data, alpha=alpha, clients=clients, horizon=horizon, seed=seed,
@@ -53,17 +54,18 @@ def simulate(
         describe(chosen, Console(highlight=False))
         return
     again = f"pushcen simulate --resume {folder}"
-    show(watched(chosen, folder, chosen.method_name, track or [], again))
+    show(watched(chosen, folder, chosen.method_name, track or [], again, start=carry_out))
 
 
-def watched(config: "Config", folder: Path, label: str, track: list[str], again: str) -> "Run":
+def watched(
+    config: "Config", folder: Path, label: str, track: list[str], again: str, start: "Callable[..., Run]"
+) -> "Run":
     """Carry a run out under the user's eyes; where it is interrupted, say how to go on, and stop."""
     from pushcen.cli.progress import Watch
-    from pushcen.runs import launch
 
     console = Console(stderr=True)
     with Watch(label, console) as watch:
-        run = launch(config, folder, observers=[watch], track=track)
+        run = start(config, folder, observers=[watch], track=track)
     if not run.finished:
         at = run.number("time") or 0.0
         console.print(f"interrupted after pseudo-time {at:g}; everything is saved.", highlight=False)
@@ -73,12 +75,14 @@ def watched(config: "Config", folder: Path, label: str, track: list[str], again:
 
 
 def show(run: "Run") -> None:
-    """Print the closing table, and where everything is."""
+    """Print the closing table, draw the figure, and say where everything is."""
     from pushcen.analysis import comparison, group
     from pushcen.folder import METRICS
+    from pushcen.runs import draw
 
     console = Console(highlight=False)
     console.print(comparison(group([run])).rich())
+    draw(run)
     files = ", ".join(name for name in ("accuracy.png", METRICS) if (run.folder / name).is_file())
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
 

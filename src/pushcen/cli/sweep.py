@@ -36,7 +36,7 @@ def sweep(
     from pushcen.analysis import Group
     from pushcen.analysis import sweep as table
     from pushcen.cli.simulate import watched
-    from pushcen.runs import folder_for, folder_name, plan_sweep
+    from pushcen.runs import folder_for, folder_name, launch, plan_sweep
 
     changed = o.settings(
         set_, method=method, task=task, data=data, alpha=alpha, clients=clients, horizon=horizon, seed=seed,
@@ -49,7 +49,7 @@ def sweep(
     done = {}
     for at, (part, chosen) in enumerate(configs.items(), 1):
         again = "the same command; what is finished is not run again"
-        done[part] = watched(chosen, folder / part, f"{part} ({at} of {len(configs)})", track or [], again)
+        done[part] = watched(chosen, folder / part, f"{part} ({at} of {len(configs)})", track or [], again, launch)
     groups = {
         label: Group(label, tuple(done[f"{folder_name(label)}/seed-{c.seed}"] for c in some))
         for label, some in points.items()

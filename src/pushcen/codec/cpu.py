@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pushcen.codec import compiled
 from pushcen.codec.bins import Bins
 from pushcen.codec.cells import Cells, Values
+from pushcen.codec.jit import read_only
 from pushcen.codec.schema import Spans
 
 Bytes = NDArray[np.uint8]
@@ -21,6 +22,7 @@ Floats = NDArray[np.float64]
 SPARE = 8
 """Packed indices are written and read as words of eight bytes, which may pass their end by no more than this."""
 
+_PAIRED = 6  # bits of an index: up to here a table of all pairs fits the cache
 _i32 = np.int32
 
 
@@ -48,7 +50,7 @@ def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]
     (array([1., 0., 2., 1.]), array([-0.75,  0.  ,  0.5 ,  9.  ]), 9.0)
     """
     counts, sums = np.zeros(2 * bins.half, np.uint32), np.zeros(2 * bins.half)
-    most = compiled.fill(*_views(weights, bins), counts, sums)
+    most = compiled.fill(*_views(weights, bins), counts, sums, *_room(compiled.BLOCK, np.int32, np.uint32))
     return counts.astype(np.float64), sums, _magnitude(most)
 
 
@@ -70,7 +72,8 @@ def assign_packed(weights: torch.Tensor, cells: Cells, bins: Bins, bits: int, ou
     `out` needs `SPARE` bytes more than that, which are overwritten.
     """
     words = _overlapping(out, bits, -(-weights.numel() // 8))
-    compiled.assign_packed(*_prepared(weights, cells, bins), bits, words)
+    indices = _room(compiled.BLOCK, np.uint8, np.uint64)
+    compiled.assign_packed(*_prepared(weights, cells, bins), *indices, bits, words)
 
 
 def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: torch.Tensor) -> None:
@@ -84,7 +87,9 @@ def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: tor
     full = np.zeros((len(tables), 1 << bits), np.float32)
     full[:, : tables.shape[1]] = tables
     words = _overlapping(packed, 1, max(0, packed.size - SPARE))
-    compiled.adder(bits)(packed, words, full, spans, into.numpy())
+    pairs = _room(2 * full.shape[1] ** 2 if bits <= _PAIRED else 0, np.float32, np.uint64)
+    block = _room(compiled.BLOCK, np.float32, np.uint64)
+    compiled.add_layers(read_only(packed), read_only(words), bits, full, spans, *pairs, *block, into.numpy())
 
 
 def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) -> None:
@@ -95,7 +100,7 @@ def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) 
     >>> into
     tensor([1.5000, 1.0000, 1.0000, 2.0000])
     """
-    compiled.add_values(values, np.float32(weight), spans, into.numpy())
+    compiled.add_values(read_only(values), np.float32(weight), spans, into.numpy())
 
 
 def highest_index(packed: Bytes, bits: int, count: int) -> int:
@@ -104,7 +109,7 @@ def highest_index(packed: Bytes, bits: int, count: int) -> int:
     >>> highest_index(np.array([0b10_00_01], np.uint8), 2, 3)
     2
     """
-    return int(compiled.highest_index(packed, bits, count))
+    return int(compiled.highest_index(read_only(packed), bits, count))
 
 
 def _magnitude(bits: int) -> float:
@@ -125,5 +130,12 @@ def _prepared(weights: torch.Tensor, cells: Cells, bins: Bins) -> tuple[Any, ...
     thresholds = np.full(cells.thresholds.size + 1, np.inf, np.float32)
     thresholds[:-1] = cells.thresholds
     views, lookup = _views(weights, bins), np.empty(2 * bins.half, np.uint16)
-    compiled.fill_lookup(thresholds, thresholds.view(np.int32), *views[2:], lookup)
-    return *views, lookup, thresholds
+    places = np.empty(thresholds.size, np.int32)
+    compiled.fill_lookup(thresholds, thresholds.view(np.int32), *views[2:], places, lookup)
+    return *views, lookup, thresholds, *_room(compiled.BLOCK, np.int32, np.uint32)
+
+
+def _room(size: int, kind: type[np.generic], other: type[np.generic]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return room for so many of a kind, and the same room seen as another."""
+    room = np.empty(size, kind)
+    return room, room.view(other)

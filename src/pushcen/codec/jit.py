@@ -5,15 +5,39 @@ workers.
 """
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
+from numpy.typing import NDArray
 
 R = TypeVar("R")
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def inner(function: Callable[..., R]) -> Callable[..., R]:
+    """Compile `function` into each kernel that calls it: once with it, not once more by itself.
+
+    >>> inner(lambda x: x + 1)(2)
+    3
+    """
+    return cast(Callable[..., R], numba.njit(nogil=True, inline="always")(function))
+
+
+def read_only(array: A) -> A:
+    """Return a view that cannot be written through: one type for all that is only read, and nothing compiled twice.
+
+    >>> read_only(np.zeros(1)).flags.writeable
+    False
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def kernel(function: Callable[..., R]) -> Callable[..., R]:
-    """Compile `function` with numba at its first call.
+    """Compile `function` with numba at its first call, for all later starts.
+
+    It must be a function of a module: what refers to variables around it would be compiled again at every start.
 
     >>> kernel(lambda x: x + 1)(2)
     3

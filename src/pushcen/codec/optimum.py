@@ -8,7 +8,7 @@ iteration on the bins themselves, with sums at hand, settles it. Neither looks a
 import numpy as np
 from numpy.typing import NDArray
 
-from pushcen.codec.jit import kernel
+from pushcen.codec.jit import inner, kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,35 +18,36 @@ _NOUGHT = 1e-13  # or nothing but rounding
 _ROUNDS = 200  # Lloyd's iteration ends by itself, nearly always long before
 
 
-@kernel
 def best_centroids(counts: Floats, sums: Floats, half: int, clusters: int, wish: int) -> tuple[Floats, Floats, int]:
     """Return the centroids below zero, those above it (both outwards), and the zero index.
 
     Fewer than `clusters` - 1 come back when there are fewer different bins. The zero index is `wish` unless another
     is better by over a hundredth; then it is the best.
     """
-    below = _side(counts[:half][::-1], -sums[:half][::-1])
-    above = _side(counts[half:], sums[half:])
-    groups = max(3 * clusters, 48)  # per side: within a hundredth of the optimum, and quick
-    edges_below = _groups(below, groups)
-    edges_above = _groups(above, groups)
-    cost_below, from_below = _levels(below, edges_below, clusters - 1)
-    cost_above, from_above = _levels(above, edges_above, clusters - 1)
-    best = 0
-    for zero in range(clusters):
-        if cost_below[zero] + cost_above[clusters - 1 - zero] < cost_below[best] + cost_above[clusters - 1 - best]:
-            best = zero
-    least = cost_below[best] + cost_above[clusters - 1 - best]
-    enough = _SLACK * least + _NOUGHT * (cost_below[0] + cost_above[0])
-    zero = wish if cost_below[wish] + cost_above[clusters - 1 - wish] <= enough else best
+    below = np.ascontiguousarray(counts[:half][::-1]), np.ascontiguousarray(-sums[:half][::-1])
+    side_below, edges_below, cost_below, start_below = _solve(*below, clusters)
+    side_above, edges_above, cost_above, start_above = _solve(counts[half:], sums[half:], clusters)
+    cost = cost_below + cost_above[::-1]  # by zero index: so many centroids below, and the rest above
+    best = int(cost.argmin())
+    enough = _SLACK * cost[best] + _NOUGHT * (cost_below[0] + cost_above[0])
+    zero = wish if cost[wish] <= enough else best
     return (
-        -_settle(below, _cuts(from_below, edges_below, zero)),
-        _settle(above, _cuts(from_above, edges_above, clusters - 1 - zero)),
+        -_settle(side_below, edges_below, start_below, zero),
+        _settle(side_above, edges_above, start_above, clusters - 1 - zero),
         zero,
     )
 
 
 @kernel
+def _solve(counts: Floats, sums: Floats, clusters: int) -> tuple[Floats, Ints, Floats, Ints]:
+    """Solve one side for every number of centroids; return its running sums and groups, and what `_levels` does."""
+    side = _side(counts, sums)
+    edges = _groups(side, max(3 * clusters, 48))  # within a hundredth of the optimum, and quick
+    cost, start = _levels(side, edges, clusters - 1)
+    return side, edges, cost, start
+
+
+@inner
 def _side(counts: Floats, sums: Floats) -> Floats:
     """Return running sums outwards over the bins in use: rows of count, sum, sum of squares, and each bin's mean."""
     used = 0
@@ -66,7 +67,7 @@ def _side(counts: Floats, sums: Floats) -> Floats:
     return side
 
 
-@kernel
+@inner
 def _groups(side: Floats, limit: int) -> Ints:
     """Cut the bins into at most about `limit` groups, fine where the optimum will have centroids close together.
 
@@ -74,8 +75,11 @@ def _groups(side: Floats, limit: int) -> Ints:
     of that; a gap counts with its width, so nothing is grouped across one.
     """
     bins = side.shape[1] - 1
+    edges = np.empty(bins + 1, np.int64)
     if bins <= limit:
-        return np.arange(bins + 1)
+        for bin in range(bins + 1):
+            edges[bin] = bin
+        return edges
     share = np.empty(bins)
     before = 0.0
     for bin in range(bins):
@@ -83,7 +87,7 @@ def _groups(side: Floats, limit: int) -> Ints:
         before = side[3, bin]
         share[bin] = np.cbrt((side[0, bin + 1] - side[0, bin]) * width * width)
     fill = _fill(share, limit)
-    edges = np.zeros(bins + 1, np.int64)
+    edges[0] = 0
     count = 0
     held = 0.0
     for bin in range(bins):
@@ -96,10 +100,13 @@ def _groups(side: Floats, limit: int) -> Ints:
     return edges[: count + 2]
 
 
-@kernel
+@inner
 def _fill(share: Floats, limit: int) -> float:
     """Return the share of a group: a bin with more than that is a group by itself, and the others share the rest."""
-    fill = float(share.sum()) / limit
+    fill = 0.0
+    for one in share:
+        fill += one
+    fill /= limit
     for _ in range(20):
         alone = 0
         rest = 0.0
@@ -115,7 +122,7 @@ def _fill(share: Floats, limit: int) -> float:
     return fill
 
 
-@kernel
+@inner
 def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
     """Return the least cost with 0, 1, ... `most` centroids, and for each group edge where its last cell begins.
 
@@ -123,13 +130,17 @@ def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
     the edge and with the number of centroids (Knuth), so all searches of a level together are about two passes long.
     """
     groups = edges.size - 1
-    n = side[0][edges]
-    s = side[1][edges]
-    q = side[2][edges]
+    n = np.empty(groups + 1)
+    s = np.empty(groups + 1)
+    q = np.empty(groups + 1)
+    before = np.empty(groups + 1)
+    now = np.empty(groups + 1)
     cost = np.empty(most + 1)
     start = np.zeros((most + 1, groups + 1), np.int64)
-    before = q.copy()
-    now = np.empty(groups + 1)
+    for edge in range(groups + 1):
+        at = edges[edge]
+        n[edge], s[edge], q[edge] = side[0, at], side[1, at], side[2, at]
+        before[edge] = q[edge]
     cost[0] = q[groups]
     for level in range(1, most + 1):
         last = groups
@@ -147,10 +158,12 @@ def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
             start[level, edge] = last = at
         before, now = now, before
         cost[level] = before[groups]
-    return np.maximum(cost, 0.0), start
+    for level in range(most + 1):
+        cost[level] = max(cost[level], 0.0)
+    return cost, start
 
 
-@kernel
+@inner
 def _cuts(start: Ints, edges: Ints, centroids: int) -> Ints:
     """Return the bins where the cells of the best solution begin, and the end of the last."""
     cuts = np.empty(centroids + 1, np.int64)
@@ -163,8 +176,9 @@ def _cuts(start: Ints, edges: Ints, centroids: int) -> Ints:
 
 
 @kernel
-def _settle(side: Floats, cuts: Ints) -> Floats:
+def _settle(side: Floats, edges: Ints, start: Ints, most: int) -> Floats:
     """Move the cuts between cells to the middle between centroids until none moves; return the centroids in use."""
+    cuts = _cuts(start, edges, most)
     centroids = np.zeros(cuts.size - 1)
     for _ in range(_ROUNDS):
         for cell in range(centroids.size):
@@ -185,7 +199,9 @@ def _settle(side: Floats, cuts: Ints) -> Floats:
             inner = centroids[cell]
         if not moved:
             break
-    used = np.zeros(centroids.size, np.bool_)
+    used = 0
     for cell in range(centroids.size):
-        used[cell] = side[0, cuts[cell + 1]] > side[0, cuts[cell]] and centroids[cell] > 0
-    return centroids[used]
+        if side[0, cuts[cell + 1]] > side[0, cuts[cell]] and centroids[cell] > 0:
+            centroids[used] = centroids[cell]
+            used += 1
+    return centroids[:used]

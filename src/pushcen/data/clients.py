@@ -1,8 +1,5 @@
 """Each client's own training and test samples: row numbers into the one copy of the data, no copies."""
 
-import contextlib
-import io
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -127,35 +124,18 @@ def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -
 
 
 def _divide(data: Data, clients: int, partition: Partition, minimum: int, seed: int) -> list[Rows]:
-    """Ask the partitioner for the rows of each client, by public means, and check that each row is in one place.
+    """Return the rows of each client, and make sure that each row is in one place.
 
-    It sees keys (labels or owners) and row numbers only. Rows are shuffled and classes renumbered by the seed, so that
-    no class is handed out in the order of a file, and none comes first because of its number.
+    The partition sees keys (labels or owners) only. Rows are shuffled and classes renumbered by the seed, so that no
+    class is handed out in the order of a file, and none comes first because of its number.
     """
-    from datasets import Dataset
-
     generator = np.random.default_rng([seed, 0])
     rows = generator.permutation(len(data))
     if isinstance(partition, Natural) and data.owners is not None:
         keys = data.owners.numpy()
     else:
         keys = generator.permutation(len(data.classes))[data.labels.numpy()]
-    partitioner = partition.partitioner(keys, clients, minimum, seed)
-    partitioner.dataset = Dataset.from_dict({"key": keys[rows], "row": rows})
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # its warnings, and a progress bar
-        warnings.simplefilter("ignore")
-        try:
-            tables = [partitioner.load_partition(client).with_format("numpy") for client in range(clients)]
-        except ValueError as error:
-            if isinstance(partition, Dirichlet) and minimum:
-                sizes = [len(part) for part in _divide(data, clients, partition, 0, seed)]
-                raise DataError(
-                    f"alpha = {partition.alpha}: each of 11 draws left one of {clients} clients with fewer than "
-                    f"{minimum} samples (the first left client {int(np.argmin(sizes))} with {min(sizes)}); a larger "
-                    "alpha, fewer clients or more samples would do"
-                ) from None
-            raise DataError(f"clients = {clients}: {partition} cannot serve them: {error}") from None
-    parts = [np.asarray(table["row"][:], np.int64) for table in tables]
+    parts = [rows[part] for part in partition.divide(keys[rows], clients, minimum, seed)]
     if not np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(data))):
         raise DataError(f"clients = {clients}: {partition} does not give each sample to exactly one of them")
     return parts

@@ -1,10 +1,14 @@
-"""Ways to divide samples among clients, by name: each a small class around one partitioner of flwr-datasets.
+"""Ways to divide samples among clients, by name, as flwr-datasets divides them.
 
-Where a partitioner by itself would leave samples over (shards that do not come out even, classes that nobody drew), it
-is asked in a way that it does not, or the request is refused with what would do.
+The two that nearly every run uses are done here, row for row the same, since importing flwr-datasets takes as long as a
+small run; the others ask its partitioners. Where one by itself would leave samples over (shards that do not come out
+even, classes that nobody drew), it is asked in a way that it does not, or the request is refused with what would do.
 """
 
+import contextlib
+import io
 import math
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
@@ -14,6 +18,7 @@ from numpy.typing import NDArray
 from pushcen.errors import DataError, OptionError
 
 Rows = NDArray[np.int64]
+_DRAWS = 11  # a first one, and ten more
 
 
 class Partition(Protocol):
@@ -21,8 +26,8 @@ class Partition(Protocol):
 
     name: ClassVar[str]
 
-    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:
-        """Return the partitioner of flwr-datasets for samples with these keys (labels, or owners), or refuse."""
+    def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:
+        """Return which of the samples with these keys (labels, or owners) each client gets, or refuse."""
         ...
 
 
@@ -46,11 +51,26 @@ class Dirichlet:
         if not (self.alpha > 0 and math.isfinite(self.alpha)):
             raise OptionError(f"alpha = {self.alpha}: must be a number above 0")
 
-    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
-        """Return flwr-datasets' partitioner."""
-        from flwr_datasets.partitioner import DirichletPartitioner
-
-        return DirichletPartitioner(clients, "key", float(self.alpha), minimum, shuffle=False, seed=seed)
+    def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:
+        """Draw proportions for each class, as often as it takes."""
+        generator = np.random.default_rng(seed)
+        classes = [np.flatnonzero(keys == key) for key in np.unique(keys)]
+        first: list[int] = []
+        for _ in range(_DRAWS):
+            parts: list[list[Rows]] = [[] for _ in range(clients)]
+            for rows in classes:
+                shares = np.cumsum(generator.dirichlet(np.full(clients, float(self.alpha)))) * len(rows)
+                for part, some in zip(parts, np.split(rows, shares.astype(int)[:-1]), strict=True):
+                    part.append(some)
+            sizes = [sum(map(len, part)) for part in parts]
+            if min(sizes) >= minimum:
+                return [np.concatenate(part) for part in parts]
+            first = first or sizes
+        raise DataError(
+            f"alpha = {self.alpha}: each of {_DRAWS} draws left one of {clients} clients with fewer than {minimum} "
+            f"samples (the first left client {int(np.argmin(first))} with {min(first)}); a larger alpha, fewer clients "
+            "or more samples would do"
+        )
 
 
 @dataclass(frozen=True)
@@ -59,11 +79,9 @@ class Iid:
 
     name: ClassVar[str] = "iid"
 
-    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
-        """Return flwr-datasets' partitioner."""
-        from flwr_datasets.partitioner import IidPartitioner
-
-        return IidPartitioner(clients)
+    def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:  # noqa: ARG002
+        """Cut the samples, whose order is random, into equal pieces."""
+        return np.array_split(np.arange(len(keys)), clients)
 
 
 @dataclass(frozen=True)
@@ -83,8 +101,8 @@ class Shards:
     def __post_init__(self) -> None:
         _check_per_client(self.per_client)
 
-    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
-        """Return flwr-datasets' partitioner."""
+    def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:  # noqa: ARG002
+        """Ask flwr-datasets' partitioner."""
         from flwr_datasets.partitioner import ShardPartitioner
 
         size = math.ceil(len(keys) / (clients * self.per_client))
@@ -93,7 +111,8 @@ class Shards:
                 f"per_client = {self.per_client}: {len(keys)} samples in pieces of {size} make {pieces}, too few for "
                 f"{clients} clients; more pieces a client, or fewer clients, would do"
             )
-        return ShardPartitioner(clients, "key", shard_size=size, keep_incomplete_shard=True, shuffle=False, seed=seed)
+        by = ShardPartitioner(clients, "key", shard_size=size, keep_incomplete_shard=True, shuffle=False, seed=seed)
+        return _ask(self, by, keys, clients)
 
 
 @dataclass(frozen=True)
@@ -110,8 +129,8 @@ class Pathological:
     def __post_init__(self) -> None:
         _check_per_client(self.per_client)
 
-    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
-        """Return flwr-datasets' partitioner."""
+    def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:  # noqa: ARG002
+        """Ask flwr-datasets' partitioner."""
         from flwr_datasets.partitioner import PathologicalPartitioner
 
         classes = len(np.unique(keys))
@@ -122,7 +141,8 @@ class Pathological:
                 f"{least} and {classes}"
             )
         mode = "first-deterministic" if clients >= classes else "deterministic"
-        return PathologicalPartitioner(clients, "key", self.per_client, mode, shuffle=False, seed=seed)
+        by = PathologicalPartitioner(clients, "key", self.per_client, mode, shuffle=False, seed=seed)
+        return _ask(self, by, keys, clients)
 
 
 @dataclass(frozen=True)
@@ -131,13 +151,13 @@ class Natural:
 
     name: ClassVar[str] = "natural"
 
-    def partitioner(self, keys: Rows, clients: int, minimum: int, seed: int) -> Any:  # noqa: ARG002
-        """Return flwr-datasets' partitioner."""
+    def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:  # noqa: ARG002
+        """Ask flwr-datasets' partitioner."""
         from flwr_datasets.partitioner import NaturalIdPartitioner
 
         if clients != (owners := len(np.unique(keys))):
             raise DataError(f"clients = {clients}: the data names {owners} owners, so there must be {owners}")
-        return NaturalIdPartitioner("key")
+        return _ask(self, NaturalIdPartitioner("key"), keys, clients)
 
 
 _KINDS: tuple[type[Any], ...] = (Dirichlet, Iid, Shards, Pathological, Natural)
@@ -169,3 +189,17 @@ def partition_named(name: str, **options: float | None) -> Partition:
 def _check_per_client(value: int) -> None:
     if value != int(value) or value < 1:
         raise OptionError(f"per_client = {value}: must be a whole number from 1")
+
+
+def _ask(partition: Partition, partitioner: Any, keys: Rows, clients: int) -> list[Rows]:
+    """Ask a partitioner of flwr-datasets for the rows of each client, by public means."""
+    from datasets import Dataset
+
+    partitioner.dataset = Dataset.from_dict({"key": keys, "row": np.arange(len(keys))})
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):  # its warnings, and a progress bar
+        warnings.simplefilter("ignore")
+        try:
+            tables = [partitioner.load_partition(client).with_format("numpy") for client in range(clients)]
+        except ValueError as error:
+            raise DataError(f"clients = {clients}: {partition} cannot serve them: {error}") from None
+    return [np.asarray(table["row"][:], np.int64) for table in tables]

@@ -1,6 +1,7 @@
 """From a name or a path to `Data`: which reader, which normalisation."""
 
 import difflib
+import importlib.util
 import os
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def load(
     if name == "digits":
         if path is not None:
             raise DataError(f"path = {str(path)!r}: digits come with scikit-learn; leave the name or the path out")
-        arrays = _digits()
+        arrays = read_digits()
     elif known:
         local = Path(path) if path is not None else cached(name)
         arrays = read(local) if local else read_hub(known.repository, cache_folder() / f"{name}.npz")
@@ -94,11 +95,14 @@ def cached(name: str) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def _digits() -> Arrays:
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    return Arrays("digits", Samples(digits.images[..., None].astype(np.uint8), digits.target.astype(np.int64)))
+def read_digits() -> Arrays:
+    """Read the digits from scikit-learn's own file: to import all of it takes longer than a small run."""
+    package = importlib.util.find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise DataError("source = 'digits': comes with scikit-learn, which is not installed")
+    table = np.loadtxt(Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz", delimiter=",")
+    images, labels = table[:, :-1].reshape(-1, 8, 8, 1), table[:, -1]
+    return Arrays("digits", Samples(images.astype(np.uint8), labels.astype(np.int64)))
 
 
 def _data(name: str, arrays: Arrays, classes: tuple[str, ...], scale: Scale | None, pool_test: bool) -> Data:

@@ -1,7 +1,26 @@
-"""An optimiser's state by the names of the parameters, as plain tensors: no pickle."""
+"""PyTorch's optimisers without its compiler, and their state by the parameters' names, as plain tensors: no pickle."""
+
+import inspect
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
+
+T = TypeVar("T", bound=Optimizer)
+
+
+def _uncompiled(kind: type[T]) -> type[T]:
+    """Return an optimiser that computes the same, and never asks torch.compile whether it may.
+
+    That question imports all of the compiler, which takes longer than many a run, and is asked again at every step.
+    """
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    bare: dict[str, Any] = {name: inspect.unwrap(getattr(Optimizer, name)) for name in ("add_param_group", "zero_grad")}
+    return cast(type[T], type(kind.__name__, (kind,), {"step": step, **bare}))
+
+
+SGD, Adam, AdamW = _uncompiled(torch.optim.SGD), _uncompiled(torch.optim.Adam), _uncompiled(torch.optim.AdamW)
 
 
 def save_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:

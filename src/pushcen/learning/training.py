@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from pushcen.errors import OptionError
+from pushcen.learning.optimiser import SGD, Adam, AdamW
 
 _OPTIMISERS = ("adam", "adamw", "sgd")
 
@@ -64,8 +65,8 @@ class Training:
         """Make the optimiser; `fused` takes one pass over memory where a loop takes ten."""
         parameters = list(parameters)
         if self.optimiser == "sgd":
-            return torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, fused=True)
-        kind = torch.optim.AdamW if self.optimiser == "adamw" else torch.optim.Adam
+            return SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, fused=True)
+        kind = AdamW if self.optimiser == "adamw" else Adam
         return kind(parameters, self.lr, weight_decay=self.weight_decay, fused=True)
 
     def steps(self, samples: int) -> int:

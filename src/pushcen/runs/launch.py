@@ -26,11 +26,27 @@ def launch(
     observers: Sequence[Observer] = (),
     track: Iterable[str] = (),
 ) -> Run:
-    """Run `config` in `folder` to its end, or until it is interrupted.
+    """Run `config` in `folder` to its end, or until it is interrupted; then draw its accuracy.
 
     A new folder is made. A run of the same config that is there already goes on, or, if it is finished, is left as it
     is; another run is an error. `task` is the task function itself, where its name cannot be imported.
     """
+    there = Run.open(folder) if (folder / CONFIG).is_file() else None
+    done = carry_out(config, folder, task=task, observers=observers, track=track)
+    if there is None or not there.finished:
+        draw(done)
+    return done
+
+
+def carry_out(
+    config: Config,
+    folder: Path,
+    *,
+    task: "TaskFunction | None" = None,
+    observers: Sequence[Observer] = (),
+    track: Iterable[str] = (),
+) -> Run:
+    """Do what `launch` does, and draw nothing: whoever shows a table first need not wait for matplotlib."""
     resume = (folder / CONFIG).is_file()
     if resume:
         there = Run.open(folder)
@@ -44,9 +60,7 @@ def launch(
     if not resume:
         Folder(folder).write_config(config.plain())
     simulate_world(config, function, folder, told, resume=resume, global_test=_global_test(config, function))
-    done = Run.open(folder)
-    draw(done)
-    return done
+    return Run.open(folder)
 
 
 def _global_test(config: Config, function: "TaskFunction") -> Callable[[], Any] | None:
