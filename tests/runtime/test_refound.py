@@ -9,13 +9,14 @@ import time
 import pytest
 
 from pushcen.errors import CertificateError, LedgerError
-from pushcen.protocol import UNIT, Envelope
+from pushcen.protocol import UNIT, Envelope, Farewell
+from pushcen.runtime import driver
 from pushcen.runtime.authority import Authority
 from pushcen.runtime.generations import Generation, generation_of
 from pushcen.runtime.identity import Certified
 from pushcen.runtime.local import LocalNetwork
 from pushcen.runtime.operator import deliver
-from pushcen.runtime.records import Records
+from pushcen.runtime.records import Records, farewell_fields
 from pushcen.runtime.store import Store, read_state
 from pushcen.runtime.wire import Hello
 
@@ -355,3 +356,46 @@ def test_what_was_said_of_an_earlier_generation_counts_no_more(authority):
         again.restore(text, 1)
         assert (again.generation, again.next) == (Generation(1, ("ann", "bob")), None)
         assert again.save() == saved
+
+
+def test_a_ledger_whose_records_hold_no_more_is_still_opened(authority):
+    """As after the certificate of somebody who had left was revoked: what it said was done long ago."""
+    eve = Certified(authority.folder / "eve")
+    records = records_of(authority)
+    records.add(eve.sign(farewell_fields(Farewell("eve/1", {}))))
+    records.add(authority.forget("bob/1"))
+    saved = records.save()
+    again = records_of(authority)
+    again._identity.revoke(authority.revoke("eve"))
+    assert ["was revoked" in wrong for wrong in again.restore([*saved, "junk", "ff"], 0)] == [True, False, False]
+    assert list(again.said()) == [("bob/1", UNIT)]
+
+
+def test_a_newer_generation_that_comes_in_the_middle_is_asked_for_first(tmp_path, monkeypatch):
+    """A peer that is about to enter one generation hears of the next: it founds only what it has asked about."""
+
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: all(world.events(name) > 2 for name in world.names))
+        node = world.node("p0")
+        first, second = world.authority.refound(world.names), world.authority.refound(["p0"])
+        asked = []
+        real = driver.ask_again
+
+        async def meanwhile(node, *rest):
+            asked.append((node.identity.name, node.records.next.number))
+            await real(node, *rest)
+            if node.identity.name == "p0" and node.records.next.number == 1:
+                node.keep(second)
+
+        monkeypatch.setattr(driver, "ask_again", meanwhile)
+        node.keep(first)
+        await until(lambda: in_generation(world, 2, *world.names), 60)
+        assert [one for one in asked if one[0] == "p0"] == [("p0", 1), ("p0", 2)]
+        assert [world.node(name).peer.founded for name in world.names] == [UNIT, 0, 0]
+        await trains_on(world, *world.names)
+        found = await world.check(founded=1)
+        assert found.held + found.on_links == UNIT
+
+    run(story(), 120)

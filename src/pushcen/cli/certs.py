@@ -64,13 +64,16 @@ def show(folder: Annotated[Path, typer.Argument(help="The folder of an authority
     from rich.console import Console
     from rich.table import Table
 
-    from pushcen.runtime.authority import Authority, read_trust
+    from pushcen.runtime.authority import Authority, read_signed, read_trust
     from pushcen.runtime.certificates import member_of, read_certificate
 
     console, trust = Console(highlight=False), read_trust(folder)
     network = trust.network
     console.print(f"network {network.name}, fingerprint {network.fingerprint}, list of revoked number {trust.revision}")
     console.print(f"founders: {', '.join(network.founders)}")
+    if (folder / "refound.signed").exists():
+        _, fields = trust.verify(read_signed(folder / "refound.signed"))
+        console.print(f"generation {fields['generation']}, founded anew by {', '.join(fields['founders'])}")
     table = Table("peer", "serial", "until", "founder", "revoked")
     if (folder / "issued.json").exists():
         rows = [(e["name"], e["serial"], e["until"]) for e in Authority.open(folder).issued()]

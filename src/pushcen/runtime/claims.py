@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from pushcen.errors import CertificateError
 from pushcen.protocol import Envelope, Peer, epoch_of, name_of
 from pushcen.protocol.messages import LIMIT, check_id, peer_id
@@ -155,13 +157,18 @@ class Claims:
         """Note that this is durable now."""
         self._unsaved = {key: value for key, value in self._unsaved.items() if rows.get(key) != value}
 
-    def restore(self, saved: Mapping[str, object]) -> None:
-        """Take over what a ledger has; what does not hold any more, as with a certificate revoked since, is left."""
+    def restore(self, saved: Mapping[str, object]) -> list[str]:
+        """Take over what a ledger has; say what does not hold any more, as with a certificate revoked since."""
+        wrong = []
         for key, value in saved.items():
             if key.startswith(KEY):
-                self.take(read_word(Signed.FromString(bytes.fromhex(str(value)))))
-        self.check()
+                try:
+                    self.take(read_word(Signed.FromString(bytes.fromhex(str(value)))))
+                except (CertificateError, DecodeError, ValueError) as error:
+                    wrong.append(f"{key} in the ledger does not hold: {error}")
+        wrong += self.check()
         self._unsaved.clear()
+        return wrong
 
 
 def read_word(signed: Signed) -> Word:

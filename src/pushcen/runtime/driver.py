@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.client import Client
+from pushcen.learning import Learner
 from pushcen.protocol import UNIT
 from pushcen.runtime.epochs import ask_again, next_peer
 from pushcen.runtime.generations import generation_of
@@ -89,12 +90,19 @@ class Driver:
     async def _renew(self) -> None:
         """Go on in a new epoch, with the model as it is: with no mass, or as a founder of a new generation."""
         node, learner, old = self.node, self.node.client.learner, self.node.peer
-        if node.records.next is not None and node.identity.name in node.records.next.founders:
-            await ask_again(node, self.neighbours, self._join)
         state = learner.save(whole=False)
         learner.restore(state)  # without what was folded, which was the old epoch's
         files = await self.trainer.write(state)
-        await node.commit(state.plain, files, lambda: Client(next_peer(node), learner, node.client.rng))
+        asked = node.records.next
+        if asked is not None and node.identity.name in asked.founders:
+            await ask_again(node, self.neighbours, self._join)
+
+        def become() -> Client[Learner]:
+            if node.records.next != asked:
+                return node.client  # a newer generation came meanwhile, of which nobody was asked
+            return Client(next_peer(node), learner, node.client.rng)
+
+        await node.commit(state.plain, files, become)
         hint = "" if generation_of(old.me) != node.generation.number or old.gone else f"pushcen forget {old.me}"
         node.log.warn("a new epoch", before=old.me, now=node.peer.me, held=node.peer.held / UNIT, hint=hint)
 

@@ -43,6 +43,7 @@ class Metrics:
         self.mailbox = Gauge("pushcen_mailbox_models", "Models that wait in the mailbox.", registry=registry)
         self.neighbours = Gauge("pushcen_neighbours", "Peers known, by state.", ["state"], registry=registry)
         self.links = Gauge("pushcen_unsettled_links", "Links on which mass is in doubt.", registry=registry)
+        self.generation = Gauge("pushcen_generation", "How often the network was founded anew.", registry=registry)
         self.revision = Gauge("pushcen_revoked_list", "Number of the list of revoked certificates.", registry=registry)
 
     def serve(self, address: str) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pushcen.errors import CertificateError
-from pushcen.protocol import UNIT, PeerId, epoch_of, name_of
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 ANY = "any"
@@ -20,9 +19,8 @@ FIRST_EPOCH = 1
 class Network:
     """The description that `pushcen certs init` signs. Its founders start with one unit of mass each.
 
-    >>> wards = Network("wards", ("ann", "bob"), nonce="00")
-    >>> wards.founded("ann/1") == UNIT, wards.founded("ann/2"), wards.founded("eve/1")
-    (True, 0, 0)
+    >>> Network("wards", ("ann", "bob"), nonce="00").fingerprint
+    'd5bf8f5ca8f2f00b525a1a3b463ede8a'
     """
 
     name: str
@@ -41,15 +39,6 @@ class Network:
     def fingerprint(self) -> str:
         """Names this network and no other."""
         return hashlib.sha256(self.body).hexdigest()[:32]
-
-    @property
-    def mass(self) -> int:
-        """All mass that there ever was, in quanta."""
-        return len(self.founders) * UNIT
-
-    def founded(self, peer: PeerId) -> int:
-        """Say what a peer started with in its epoch."""
-        return UNIT if name_of(peer) in self.founders and epoch_of(peer) == FIRST_EPOCH else 0
 
     @classmethod
     def of(cls, body: bytes) -> "Network":

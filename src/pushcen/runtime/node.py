@@ -174,6 +174,7 @@ class Node(Standing):
     def measure(self) -> None:
         """Bring the gauges up to date."""
         metrics, peer = self.metrics, self.peer
+        metrics.generation.set(self.generation.number)
         metrics.mass.labels("held").set(peer.held / UNIT)
         metrics.mass.labels("waiting").set(peer.waiting / UNIT)
         metrics.mailbox.set(len(peer.peek()))

@@ -33,7 +33,7 @@ async def deliver(authority: Authority, record: Signed, address: str, timeout: f
         except grpc.aio.AioRpcError as error:
             raise NetworkError(f"{address}: {error.code().name}: {error.details():.300}") from error
     if digest(record) not in news.have:
-        raise NetworkError(f"{address}: did not take the record; is it a peer of this network?")
+        raise NetworkError(f"{address}: did not take the record; is it a peer of this network, and has it none newer?")
 
 
 def _operator(authority: Authority, folder: Path) -> Certified:

@@ -70,6 +70,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
     store, ended = Store(setup.state), True
     try:
         node = _node(setup, store)
+        await _resume(setup, node)
         service = Service(node)
         port = await service.start(setup.listen)
         node.address = _reachable(setup, port)
@@ -77,7 +78,8 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         try:
             if setup.metrics:
                 node.metrics.serve(setup.metrics)
-            await _settle(setup, node, driver)
+            driver.read_records()
+            await _begin(setup, node, driver)
             node.log.say("listening", address=node.address, peer_id=node.peer.me, boot=node.peer.boot)
             yield driver
         finally:
@@ -124,29 +126,34 @@ def _warm_up(learner: Learner) -> None:
     learner.restore(before)
 
 
-async def _settle(setup: Setup, node: Node, driver: Driver) -> None:
-    """Settle in which epoch this peer is, and commit that before anything is answered."""
+async def _resume(setup: Setup, node: Node) -> None:
+    """Commit the new boot of a peer that goes on, before anything is answered; find out whether it needs an epoch."""
     store, peer = node.store, node.peer
-    driver.read_records()
-    if epoch_of(peer.me):
-        if setup.moved:
-            store.claim()
-        if store.is_copy():
-            node.renew("the state folder is a copy, as of a backup; if it was moved here for good, say --moved")
-        elif peer.status == "forgotten":
-            node.renew("this peer was forgotten by the operator")
-        elif peer.gone:
-            node.renew("this peer had left, and joins again")
-        await node.commit()
+    if not epoch_of(peer.me):
+        node.stale = "starting"
         return
-    node.stale = "starting"
+    if setup.moved:
+        store.claim()
+    if store.is_copy():
+        node.renew("the state folder is a copy, as of a backup; if it was moved here for good, say --moved")
+    elif peer.status == "forgotten":
+        node.renew("this peer was forgotten by the operator")
+    elif peer.gone:
+        node.renew("this peer had left, and joins again")
+    await node.commit()
+
+
+async def _begin(setup: Setup, node: Node, driver: Driver) -> None:
+    """Settle in which epoch a peer with an empty state folder begins, and commit that."""
+    if epoch_of(node.peer.me):
+        return
+    store, learner = node.store, node.client.learner
+    store.commit({"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about})
+    state = learner.save(whole=False)
+    files = await asyncio.get_running_loop().run_in_executor(None, write_tensors, store, state)
     await ask_first(node, driver.neighbours, setup.join)
     if node.claims.own.epoch:
         node.log.warn("this peer's state was lost; it joins with no mass", known=node.claims.own.epoch)
-    learner = node.client.learner
-    state = learner.save(whole=False)
-    files = await asyncio.get_running_loop().run_in_executor(None, write_tensors, store, state)
-    store.commit({"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about})
     await node.commit(state.plain, files, lambda: Client(next_peer(node), learner, node.client.rng))
 
 

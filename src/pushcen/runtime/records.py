@@ -3,6 +3,8 @@
 import hashlib
 from collections.abc import Iterable, Iterator
 
+from google.protobuf.message import DecodeError
+
 from pushcen.errors import CertificateError
 from pushcen.protocol import Farewell, PeerId, name_of
 from pushcen.protocol.messages import check_id
@@ -96,12 +98,20 @@ class Records:
         records = [entry[1] for entry in self._all.values()]
         return [record.SerializeToString().hex() for record in ([refound, *records] if refound else records)]
 
-    def restore(self, saved: Iterable[str], entered: int) -> None:
-        """Take over what was saved by a peer that had entered the generation of this number."""
+    def restore(self, saved: Iterable[str], entered: int) -> list[str]:
+        """Take over what was saved by a peer that had entered the generation of this number; say what holds no more.
+
+        So does a farewell whose author's certificate was revoked since. What it said is in the ledger.
+        """
+        wrong = []
         for text in saved:
-            self.add(Signed.FromString(bytes.fromhex(text)))
+            try:
+                self.add(Signed.FromString(bytes.fromhex(text)))
+            except (CertificateError, DecodeError, ValueError) as error:
+                wrong.append(f"a record of the ledger that does not hold: {error}")
             if self.next is not None and self.next.number <= entered:
                 self.enter(self.next)
+        return wrong
 
     def enter(self, generation: Generation) -> None:
         """Note that this peer has entered a generation; a newer one may be next already."""

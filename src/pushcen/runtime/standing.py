@@ -105,11 +105,12 @@ class Standing:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take up what a ledger has beside the peer: lasting records, others' words, addresses, earlier books."""
-        self.records.restore(saved.get("records", []), generation_of(self.peer.me))
+        wrong = self.records.restore(saved.get("records", []), generation_of(self.peer.me))
+        for text in wrong + self.claims.restore(saved):
+            self.refused("record", "", text)
         if self.generation.number != generation_of(self.peer.me):
             raise LedgerError(f"{self.store.folder}: {self.peer.me} is here without the record on its generation")
         self.reapply()
-        self.claims.restore(saved)
         self.past = saved.get("past", [])
         for name, address in saved.get("members", {}).items():
             self.members.meet(name, address, self.now)
