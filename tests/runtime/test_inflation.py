@@ -16,7 +16,7 @@ FAST = Training(lr=0.03)
 async def inflate(world, name, payload):
     """Push shares just under the bound, as often as one may."""
     line, node, sequence = world.line("eve", name), world.node(name), 0
-    most = node.identity.network.mass
+    most = node.generation.mass
     try:
         while True:
             sequence += 1
