@@ -13,12 +13,13 @@ from scipy import stats
 from pushcen.analysis import Column, Table, comparison, group, interval, paired, sweep
 from pushcen.analysis.figures import FIGURES
 from pushcen.analysis.groups import Group
+from pushcen.analysis.page import heading
 from pushcen.analysis.report import write_report
-from pushcen.analysis.style import styles
 from pushcen.runs import Run
 from tests.runs.made import make_run
 
 METHODS = ("pushcen", "async-dfedavg", "swift", "divshare", "independent")
+TITLES = ["PushCen", "Async-DFedAvg", "SWIFT", "DivShare", "Independent"]
 
 
 @pytest.fixture(scope="module")
@@ -29,40 +30,11 @@ def runs(tmp_path_factory):
 
 def test_runs_that_differ_in_their_seeds_only_are_one_group(runs):
     groups = group(runs)
-    assert [(g.label, len(g.runs)) for g in groups] == [(method, 3) for method in METHODS]
+    assert [(g.label, len(g.runs)) for g in groups] == [(title, 3) for title in TITLES]
     finals = [run.number("accuracy") for run in groups[0].runs]
     band = groups[0].band("accuracy")
     assert (band.times[-1], band.mean[-1]) == (10.0, pytest.approx(fmean(finals)))
     assert band.high[-1] - band.mean[-1] == pytest.approx(stdev(finals))
-
-
-def test_groups_of_one_method_are_told_apart_by_what_differs(tmp_path):
-    runs = [Run.open(make_run(tmp_path / str(k), options={"clusters": k})) for k in (8, 16)]
-    assert [g.label for g in group(runs)] == ["pushcen, clusters=8", "pushcen, clusters=16"]
-
-
-def test_labels_say_no_more_than_it_takes(tmp_path):
-    options = [{"limit": 4, "strength": 0.1}, {"limit": 8, "strength": 0.2}]
-    runs = [Run.open(make_run(tmp_path / str(i), options=some)) for i, some in enumerate(options)]
-    assert [g.label for g in group(runs)] == ["pushcen, strength=0.1", "pushcen, strength=0.2"]
-    runs.append(Run.open(make_run(tmp_path / "both", options={"limit": 8, "strength": 0.1})))
-    labels = ["limit=4, strength=0.1", "limit=8, strength=0.2", "limit=8, strength=0.1"]
-    assert [g.label for g in group(runs)] == [f"pushcen, {label}" for label in labels]
-
-
-def test_a_profile_says_more_than_what_comes_with_it(tmp_path):
-    options = [{"profile": "paper", "strength": 0.1}, {"profile": "default", "strength": 0.2}]
-    runs = [Run.open(make_run(tmp_path / str(i), options=some)) for i, some in enumerate(options)]
-    assert [g.label for g in group(runs)] == ["pushcen, profile=paper", "pushcen, profile=default"]
-
-
-def test_a_long_legend_takes_no_room_from_the_curves(tmp_path):
-    runs = [Run.open(make_run(tmp_path / str(k), options={"clusters": k, "limit": k})) for k in range(8, 24)]
-    few, many = (FIGURES["accuracy"][1](group(some)) for some in (runs[:6], runs))
-    assert many.get_figheight() > few.get_figheight()
-    for figure in (few, many):
-        figure.canvas.draw()
-    assert many.axes[0].get_window_extent().height > 0.9 * few.axes[0].get_window_extent().height
 
 
 def test_runs_of_different_length_meet_at_the_times_that_both_have(tmp_path):
@@ -73,7 +45,7 @@ def test_runs_of_different_length_meet_at_the_times_that_both_have(tmp_path):
 def test_the_comparison_shows_every_figure_and_csv_has_it_unrounded(runs):
     table = comparison(group(runs))
     rows = list(csv.DictReader(io.StringIO(table.to("csv"))))
-    assert [row["method"] for row in rows] == list(METHODS)
+    assert [row["method"] for row in rows] == TITLES
     assert float(rows[0]["accuracy %"]) == fmean(run.number("accuracy") for run in runs[:3])
     assert float(rows[1]["sent"]) == 10 * 10 * 766_000
     assert "76.6 MB" in table.to("markdown")
@@ -81,7 +53,7 @@ def test_the_comparison_shows_every_figure_and_csv_has_it_unrounded(runs):
 
 def test_a_run_that_is_not_finished_is_marked(tmp_path):
     run = Run.open(make_run(tmp_path / "a", finished=False))
-    assert "not finished: pushcen" in comparison(group([run])).notes
+    assert "not finished: PushCen" in comparison(group([run])).notes
 
 
 def test_markup_in_a_cell_stays_text():
@@ -113,44 +85,6 @@ def test_a_sweep_pairs_by_seed_not_by_place(tmp_path):
     assert table.rows[0][4] is None
 
 
-def test_methods_are_told_apart_without_colour():
-    looks = styles([*METHODS, "push-sum", "swift-random", "mine"])
-    for part in ("colour", "line", "marker", "hatch"):
-        assert len({str(getattr(look, part)) for look in looks}) == len(looks)
-
-
-def test_a_method_looks_the_same_in_every_company():
-    assert styles(["pushcen", "swift"])[1] == styles(["swift", "mine", "divshare"])[0]
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_is_drawn_with_units_and_a_name_for_each_group(runs, name):
-    figure = FIGURES[name][1](group(runs))
-    axes = figure.axes[-1]
-    assert re.search(r"pseudo-time|\(MB\)", axes.get_xlabel())
-    legends = [*figure.legends, *(one.get_legend() for one in figure.axes if one.get_legend())]
-    shown = " ".join(text.get_text() for legend in legends for text in legend.get_texts())
-    shown += " ".join(tick.get_text() for tick in axes.get_yticklabels())
-    expected = {"mass": ("pushcen",), "bytes_per_push": METHODS[:4]}.get(name, METHODS)
-    assert all(method in shown for method in expected)
-
-
-def test_a_figure_with_nothing_to_show_is_none(tmp_path):
-    folder = make_run(tmp_path / "a", "independent")
-    (folder / "metrics.jsonl").write_text('{"time": 1.0}\n')
-    groups = group([Run.open(folder)])
-    assert all(draw(groups) is None for _, draw in FIGURES.values())
-
-
-def test_delayed_clients_are_drawn_with_the_times_at_which_they_join(runs):
-    figure = FIGURES["delayed"][1](group(runs[:1]))
-    [marks] = [line for line in figure.axes[0].lines if line.get_label() == "a client joins"]
-    assert list(marks.get_xdata()) == sorted(runs[0].joins().values())
-    assert sum(line.get_linewidth() < 1 for line in figure.axes[0].lines) == len(runs[0].joins())
-    [marks] = [line for line in FIGURES["delayed"][1](group(runs[:3])).axes[0].lines if "joins" in line.get_label()]
-    assert set(marks.get_xdata()) == {time for run in runs[:3] for time in run.joins().values()}
-
-
 def test_the_same_runs_make_the_same_files(runs, tmp_path):
     for name in ("a", "b"):
         write_report(group(runs[:4]), tmp_path / name, "Same")
@@ -165,6 +99,17 @@ def test_the_page_needs_no_network_and_no_other_file(runs, tmp_path):
     assert len(sources) == len(FIGURES)
     assert all(source.startswith("data:image/svg+xml;base64,") for source in sources)
     assert not re.search(r"<script|@import|url\(", page)
+
+
+def test_a_page_is_titled_by_what_it_compares(runs, tmp_path):
+    assert heading(group(runs)) == "PushCen, Async-DFedAvg, SWIFT, DivShare and Independent on digits"
+    eight = [Run.open(make_run(tmp_path / str(k), options={"clusters": k})) for k in (4, 8, 12, 16, 20, 24, 28, 32)]
+    listed = "K 4, K 8, K 12, K 16, K 20, K 24, K 28 and K 32"
+    assert heading(group(eight)) == f"PushCen: {listed} on digits"
+    assert heading(group([*eight, *runs[-3:]])) == "PushCen (8 settings) and Independent on digits"
+    page = write_report(group(eight), tmp_path / "report", formats=())[0].read_text()
+    assert f"<title>PushCen: {listed} on digits</title>" in page
+    assert heading(group(runs[:1])) == "PushCen on digits"
 
 
 def test_what_a_config_says_cannot_become_markup(tmp_path):

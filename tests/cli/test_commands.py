@@ -62,7 +62,7 @@ def test_no_absolute_path_is_inside_so_that_a_run_can_be_copied(runs, tmp_path):
     moved = tmp_path / "moved"
     (runs / "first").rename(moved)
     try:
-        assert "pushcen" in run("report", moved, "--table", "csv").stdout
+        assert "PushCen" in run("report", moved, "--table", "csv").stdout
         run("export", moved, "--client", 0)
     finally:
         moved.rename(runs / "first")
@@ -136,8 +136,8 @@ def test_a_comparison_runs_every_method_once_in_the_same_world(tmp_path):
         "method.clusters=8",
     ]
     said = run(*command).stdout
-    for method in ("pushcen", "swift", "independent"):
-        assert method in said
+    for title in ("PushCen", "SWIFT", "Independent"):
+        assert title in said
     folder = tmp_path / "compare-digits"
     done = {name: Run.open(folder / name) for name in ("pushcen", "swift", "independent")}
     assert done["pushcen"].config["method"]["clusters"] == 8

@@ -14,7 +14,7 @@ BYTES = {"pushcen": 130_000, "async-dfedavg": 766_000, "swift": 612_000, "divsha
 def make_run(folder: Path, method="pushcen", seed=0, clients=10, horizon=10, finished=True, options=()) -> Path:
     folder.mkdir(parents=True)
     lines = [f"clients = {clients}", f"seed = {seed}", f"horizon = {horizon}.0", "[method]", f'name = "{method}"']
-    lines += [f"{key} = {value!r}" for key, value in dict(options).items()]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in dict(options).items()]
     lines += ["[data]", 'source = "digits"', "alpha = 0.4"]
     lines += ["[participation]", "delayed = 0.2", "earliest = 2.0", "latest = 6.0"]
     (folder / "config.toml").write_text("\n".join(lines) + "\n")

@@ -1,11 +1,13 @@
 """The figures of a report, each from groups of runs. One that has nothing to show is None."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pushcen.analysis.groups import Group
-from pushcen.analysis.style import Style, drawing, styles
-from pushcen.analysis.units import size
+from pushcen.analysis.groups import Group, looks
+from pushcen.analysis.style import Style
+from pushcen.analysis.units import size, unit
+from pushcen.drawing import canvas, drawing, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +21,8 @@ def accuracy(groups: Sequence[Group]) -> "Figure | None":
     if not any(band.times for band in bands):
         return None
     with drawing():
-        figure, axes = _figure()
-        for group, band, style in zip(groups, bands, _styles(groups), strict=True):
+        figure, axes = canvas()
+        for group, band, style in zip(groups, bands, looks(groups), strict=True):
             _line(axes, band.times, _percent(band.mean), style, group.label)
             if len(group.runs) > 1:
                 axes.fill_between(
@@ -31,14 +33,14 @@ def accuracy(groups: Sequence[Group]) -> "Figure | None":
             low = [mean - sd for mean, sd in zip(bands[0].mean, spread.mean, strict=True)]
             high = [mean + sd for mean, sd in zip(bands[0].mean, spread.mean, strict=True)]
             axes.fill_between(
-                spread.times, _percent(low), _percent(high), color="#0072B2", alpha=0.15, linewidth=0,
+                spread.times, _percent(low), _percent(high), color=style.colour, alpha=0.15, linewidth=0,
                 label="± SD over clients",
             )  # fmt: skip
         if any(len(group.runs) > 1 for group in groups):
             seeds = " to ".join(map(str, sorted({len(group.runs) for group in groups})))
             axes.set_title(f"mean and ± SD over {seeds} seeds", fontsize=9, loc="right", color="#555555")
         axes.set(xlabel=_TIME, ylabel="accuracy, mean over clients (%)")
-        _legend(figure, axes)
+        legend_below(figure)
         return figure
 
 
@@ -48,8 +50,8 @@ def delayed(groups: Sequence[Group]) -> "Figure | None":
     if not any(band.times for band in bands):
         return None
     with drawing():
-        figure, axes = _figure()
-        for group, band, style in zip(groups, bands, _styles(groups), strict=True):
+        figure, axes = canvas()
+        for group, band, style in zip(groups, bands, looks(groups), strict=True):
             if len(groups) == 1:
                 _single_curves(axes, group, style)
             _line(
@@ -66,32 +68,34 @@ def delayed(groups: Sequence[Group]) -> "Figure | None":
                 transform=axes.get_xaxis_transform(), label="a client joins",
             )  # fmt: skip
         axes.set(xlabel=_TIME, ylabel="accuracy, mean over the delayed (%)")
-        _legend(figure, axes)
+        legend_below(figure)
         return figure
 
 
 def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
     """Draw accuracy against the bytes that all clients together have sent."""
+    sent = [group.band("bytes_sent") for group in groups]
+    one, name = unit(max((value for band in sent for value in band.mean), default=0))
     with drawing():
-        figure, axes = _figure()
+        figure, axes = canvas()
         drawn = False
-        for group, style in zip(groups, _styles(groups), strict=True):
-            reached, sent = group.band("accuracy"), group.band("bytes_sent")
-            at = dict(zip(sent.times, sent.mean, strict=True))
+        for group, band, style in zip(groups, sent, looks(groups), strict=True):
+            reached = group.band("accuracy")
+            at = dict(zip(band.times, band.mean, strict=True))
             points = [(at[t], a) for t, a in zip(reached.times, reached.mean, strict=True) if at.get(t, 0) > 0]
             if points:
-                _line(axes, [b / 1e6 for b, _ in points], _percent([a for _, a in points]), style, group.label)
+                _line(axes, [b / one for b, _ in points], _percent([a for _, a in points]), style, group.label)
                 drawn = True
             elif reached.mean:
                 axes.axhline(
                     100 * reached.mean[-1], color=style.colour, linestyle=style.line, linewidth=1.2,
                     label=f"{group.label} (sends nothing)",
                 )  # fmt: skip
-        axes.set(xlabel="sent by all clients together (MB)", ylabel="accuracy, mean over clients (%)")
+        axes.set(xlabel=f"sent by all clients together ({name})", ylabel="accuracy, mean over clients (%)")
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else "")
-        _legend(figure, axes)
+        legend_below(figure)
         return figure if drawn else None
 
 
@@ -110,16 +114,16 @@ def mass(groups: Sequence[Group]) -> "Figure | None":
     if not panels:
         return None
     with drawing():
-        figure, grid = _figure(len(panels), 1.2 + 2.4 * len(panels))
-        for axes, (name, text) in zip(grid if len(panels) > 1 else [grid], panels, strict=True):
-            for group, style in zip(groups, _styles(groups), strict=True):
+        figure, grid = canvas(len(panels), height=1.2 + 2.4 * len(panels), sharex=True, squeeze=False)
+        for axes, (name, text) in zip(grid[:, 0], panels, strict=True):
+            for group, style in zip(groups, looks(groups), strict=True):
                 band = group.band(name)
                 if band.times:
                     _line(axes, band.times, band.mean, style, group.label)
             axes.set(ylabel=text)
             axes.set_ylim(bottom=0)
         axes.set_xlabel(_TIME)
-        _legend(figure, axes)
+        legend_below(figure)
         return figure
 
 
@@ -128,20 +132,23 @@ def bytes_per_push(groups: Sequence[Group]) -> "Figure | None":
     bars = [(group, value) for group in groups if (value := group.mean("bytes_per_push"))]
     if len(bars) < 2:
         return None
+    one, name = unit(max(value for _, value in bars))
+    names = [textwrap.fill(group.label, 28) for group, _ in bars]
+    lines = 1 + max(label.count("\n") for label in names)
     with drawing():
-        figure, axes = _figure(height=1.4 + 0.42 * len(bars))
-        looks = dict(zip([group.label for group in groups], _styles(groups), strict=True))
+        figure, axes = canvas(height=1.4 + max(0.42, 0.1 + 0.17 * lines) * len(bars))
+        style = dict(zip([group.label for group in groups], looks(groups), strict=True))
         for at, (group, value) in enumerate(bars):
-            style = looks[group.label]
-            axes.barh(at, value / 1e6, color=style.colour, alpha=0.85, hatch=style.hatch, edgecolor="white", height=0.7)
+            look = style[group.label]
+            axes.barh(at, value / one, color=look.colour, alpha=0.85, hatch=look.hatch, edgecolor="white", height=0.7)
             axes.annotate(
-                size(value), (value / 1e6, at), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
+                size(value), (value / one, at), xytext=(4, 0), textcoords="offset points", va="center", fontsize=9
             )
-        axes.set_yticks(range(len(bars)), [group.label for group, _ in bars])
+        axes.set_yticks(range(len(bars)), names)
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.margins(x=0.15)
-        axes.set_xlabel("one push, to all its receivers (MB)")
+        axes.set_xlabel(f"one push, to all its receivers ({name})")
         return figure
 
 
@@ -153,17 +160,6 @@ FIGURES: dict[str, tuple[str, Callable[[Sequence[Group]], "Figure | None"]]] = {
     "mass": ("Mass and consensus", mass),
 }
 """What a report has, in its order: file name, title, and what draws it."""
-
-
-def _figure(panels: int = 1, height: float = 4.0) -> tuple["Figure", Any]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.6, height), layout="constrained")
-    return figure, figure.subplots(panels, 1, sharex=True)
-
-
-def _styles(groups: Sequence[Group]) -> list[Style]:
-    return styles([group.method for group in groups])
 
 
 def _line(axes: Any, x: Sequence[float], y: Sequence[float], style: Style, label: str) -> None:
@@ -183,15 +179,3 @@ def _single_curves(axes: Any, group: Group, style: Style) -> None:
 
 def _percent(values: Sequence[float]) -> list[float]:
     return [100 * value for value in values]
-
-
-def _legend(figure: Any, axes: Any) -> None:
-    """Put the legend inside if it is short, and else below, where it hides no curve."""
-    handles, labels = axes.get_legend_handles_labels()
-    if len(labels) > 2:
-        columns = 3 if max(map(len, labels)) < 26 else 2 if max(map(len, labels)) < 42 else 1
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9, handlelength=3.6)
-        rows = -(-len(labels) // columns)  # more than three take no room from the axes
-        figure.set_figheight(figure.get_figheight() + 0.2 * max(0, rows - 3))
-    elif labels:
-        axes.legend(fontsize=9, handlelength=3.6)

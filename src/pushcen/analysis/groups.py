@@ -1,10 +1,12 @@
 """Runs that belong together: the same in everything but the seed. Their curves become one, with a band."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pushcen.analysis.labels import labels, title
+from pushcen.analysis.style import Style, styles
 from pushcen.runs import Run
 
 
@@ -38,6 +40,11 @@ class Group:
     def method(self) -> str:
         """The name of their method."""
         return self.runs[0].method
+
+    @property
+    def title(self) -> str:
+        """What their method is called."""
+        return title(self.method)
 
     def band(self, name: str) -> Band:
         """Put a figure's curves together, at the times that all runs have."""
@@ -74,25 +81,13 @@ def group(runs: Sequence[Run]) -> list[Group]:
         key = frozenset(own.items())
         found.setdefault(key, []).append(run)
         settings[key] = own
-    labels = _labels(list(settings.values()), [members[0] for members in found.values()])
-    return [Group(label, tuple(members)) for label, members in zip(labels, found.values(), strict=True)]
+    first = [members[0] for members in found.values()]
+    named = labels([run.method for run in first], list(settings.values()))
+    return [Group(label, tuple(members)) for label, members in zip(named, found.values(), strict=True)]
 
 
-def _labels(settings: Sequence[Mapping[str, Any]], runs: Sequence[Run]) -> list[str]:
-    """Return a run's method, and, where several have it, settings enough to tell them apart: the profile, if it can."""
-    labels = []
-    for own, run in zip(settings, runs, strict=True):
-        rivals = [other for other, it in zip(settings, runs, strict=True) if it.method == run.method]
-        keys = sorted(key for key in {key for rival in rivals for key in rival} if _differ(rivals, [key]) > 1)
-        keys.sort(key="method.profile".__eq__)  # the last to be left out
-        for key in list(keys):
-            fewer = [other for other in keys if other != key]
-            keys = fewer if _differ(rivals, fewer) == len(rivals) else keys
-        parts = [f"{key.removeprefix('method.')}={own[key]}" for key in sorted(keys) if key in own]
-        labels.append(", ".join([run.method, *parts]) if parts else run.method)
-    return labels
-
-
-def _differ(settings: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> int:
-    """Count those that these keys tell apart."""
-    return len({repr([own.get(key) for key in keys]) for own in settings})
+def looks(groups: Sequence[Group]) -> list[Style]:
+    """Return the look of each group's curve."""
+    sections = [group.runs[0].config.get("method") for group in groups]
+    paper = [at for at, own in enumerate(sections) if isinstance(own, dict) and own.get("profile") == "paper"]
+    return styles([group.method for group in groups], paper)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pushcen
 from pushcen.analysis.figures import FIGURES
 from pushcen.analysis.groups import Group
-from pushcen.analysis.style import drawing
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.tables import comparison
 from pushcen.analysis.units import percent
 from pushcen.config import flat
+from pushcen.drawing import drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,14 +66,35 @@ def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> st
 """
 
 
+def heading(groups: Sequence[Group]) -> str:
+    """Say what a page about these compares: methods, or settings of one."""
+    settings: dict[str, list[str]] = {}
+    for group in groups:
+        settings.setdefault(group.title, []).append(group.label.removeprefix(group.title).removeprefix(", "))
+    if len(settings) == 1 and len(groups) > 1:
+        [(name, some)] = settings.items()
+        what = f"{name}: {_and([one or 'as it is' for one in some])}"
+    else:
+        what = _and([f"{n} ({len(some)} settings)" if len(some) > 1 else n for n, some in settings.items()])
+    tasks = {_task(group).rstrip("/").rpartition("/")[2] for group in groups}
+    return f"{what} on {tasks.pop()}" if len(tasks) == 1 else what
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _task(group: Group) -> str:
+    known = flat(group.runs[0].config)
+    return str(known.get("task.function") or known.get("data.source", "data"))
+
+
 def _about(groups: Sequence[Group]) -> str:
-    run = groups[0].runs[0]
-    known = flat(run.config)
-    what = known.get("task.function") or known.get("data.source", "data")
+    known = flat(groups[0].runs[0].config)
     alpha = f", Dirichlet {known['data.alpha']}" if "data.alpha" in known else ""
     runs = sum(len(group.runs) for group in groups)
     return (
-        f"{what}{alpha}; {known.get('clients', '?')} clients; pseudo-time {known.get('horizon', '?')}; "
+        f"{_task(groups[0])}{alpha}; {known.get('clients', '?')} clients; pseudo-time {known.get('horizon', '?')}; "
         f"{runs} run{'s' if runs > 1 else ''}"
     )
 

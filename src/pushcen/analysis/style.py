@@ -1,20 +1,18 @@
-"""How figures look: colours that every eye tells apart, and line styles and markers that do so without colour."""
+"""How curves look: a colour, a line and a marker for each method, the same in every figure, told apart without colour.
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+Settings of one method have shades of its colour, with lines and markers of their own.
+"""
 
-from pushcen.errors import OptionError
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+from zlib import crc32
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FORMATS = ("png", "svg", "pdf")
+from pushcen.drawing import BLUE, GREEN, INK, ORANGE, PINK, YELLOW
 
 
 class Style(NamedTuple):
-    """One method's look, the same in every figure."""
+    """The look of one curve, and of the bar that belongs to it."""
 
     colour: str
     line: Any
@@ -22,65 +20,69 @@ class Style(NamedTuple):
     hatch: str
 
 
-_STYLES = (  # Okabe and Ito's colours
-    Style("#0072B2", "-", "o", ""),
-    Style("#D55E00", "--", "s", "//"),
-    Style("#009E73", "-.", "^", "xx"),
-    Style("#CC79A7", ":", "D", ".."),
-    Style("#333333", (0, (6, 1, 1, 1, 1, 1)), "v", "\\\\"),
-    Style("#E69F00", (0, (8, 2)), "P", "++"),
-    Style("#56B4E9", (0, (3, 1)), "X", "--"),
-    Style("#8A7B00", (0, (1, 2)), "*", "oo"),
-)
-_KNOWN = ("pushcen", "async-dfedavg", "swift", "divshare", "independent", "push-sum", "swift-random")
+_METHODS = {
+    "pushcen": Style(BLUE, "-", "o", ""),
+    "async-dfedavg": Style(ORANGE, "--", "s", "//"),
+    "swift": Style(GREEN, "-.", "^", "xx"),
+    "divshare": Style(PINK, ":", "D", ".."),
+    "independent": Style(INK, (0, (6, 1, 1, 1, 1, 1)), "v", "\\\\"),
+    "push-sum": Style(YELLOW, (0, (8, 2)), "P", "++"),
+    "swift-random": Style("#66C5AB", (0, (3, 1)), "X", "--"),
+}
+_OTHERS = tuple(
+    Style(colour, line, marker, hatch)
+    for line, marker, hatch in (("-", "d", "oo"), ((0, (5, 1)), "H", "OO"), ((0, (2, 1)), "8", "oo.."))
+    for colour in ("#8A7B00", "#7B4B94", "#8C564B", "#9E2A2B")
+)  # for methods that are not in the package
+_LINES = ("--", "-.", (0, (5, 1)), ":", (0, (7, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)), "-")
+_MARKERS = ("*", "p", "<", ">", "h", "x", "+", "1", "2", "3", "4", ".")
+_HATCHES = ("|", "///", "\\\\\\", "+", "x", "o", "O", ".", "*", "-", "||", "---")
+_SHADES = (0.4, -0.45, 0.0)  # lighter, darker, the same
 
 
-def styles(methods: Sequence[str]) -> list[Style]:
-    """Give each a style: a method its own if it is the only one of its name, everybody else what is left, in order.
+def styles(methods: Sequence[str], paper: Collection[int] = ()) -> list[Style]:
+    """Return a look for each curve: a method's first has the method's own, its others shades of it.
 
-    >>> [style.marker for style in styles(["swift", "mine", "pushcen"])]
-    ['^', 's', 'o']
+    A method that is not in the package has the look that its name comes to. `paper` has the places of curves by the
+    paper's rules: where a method has other curves too, that one's shade is kept for them.
+
+    >>> [style.marker for style in styles(["swift", "pushcen", "pushcen"])]
+    ['^', 'o', 'p']
     """
-    fixed = {at: _KNOWN.index(m) for at, m in enumerate(methods) if m in _KNOWN and methods.count(m) == 1}
-    free = [at for at in range(len(_STYLES)) if at not in fixed.values()] or list(range(len(_STYLES)))
-    rest = iter(range(len(methods)))
-    return [_STYLES[fixed[at] if at in fixed else free[next(rest) % len(free)]] for at in range(len(methods))]
+    own = _own(methods)
+    several = {method for method, count in Counter(methods).items() if count > 1}
+    seen: set[str] = set()
+    found, at = [], 0
+    for place, method in enumerate(methods):
+        apart = place in paper and method in several
+        if not apart and method not in seen:
+            seen.add(method)
+            found.append(own[method])
+            continue
+        at += not apart
+        found.append(_shade(own[method], 0 if apart else at))
+    return found
 
 
-@contextlib.contextmanager
-def drawing() -> Iterator[None]:
-    """Draw in pushcen's manner; the same data gives the same file."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(
-        {
-            "font.size": 10,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.grid": True,
-            "grid.color": "#e4e4e4",
-            "grid.linewidth": 0.6,
-            "axes.axisbelow": True,
-            "lines.linewidth": 1.8,
-            "lines.markersize": 5,
-            "legend.frameon": False,
-            "hatch.linewidth": 0.6,
-            "svg.hashsalt": "pushcen",
-            "text.parse_math": False,
-        }
-    ):
-        yield
+def _own(methods: Sequence[str]) -> dict[str, Style]:
+    """Return each method's own look; two names that come to the same one are kept apart, whatever their order."""
+    found: dict[str, Style] = {}
+    for method in sorted(set(methods)):
+        first = crc32(method.encode())
+        turns = [_OTHERS[(first + turn) % len(_OTHERS)] for turn in range(len(_OTHERS))]
+        taken, markers = set(found.values()), {style.marker for style in found.values()}
+        turns.sort(key=lambda style: (style in taken, style.marker in markers))
+        found[method] = _METHODS.get(method, turns[0])
+    return found
 
 
-def save(figure: "Figure", folder: Path, name: str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
-    """Write a figure in several formats, with no date inside; return the files."""
-    for form in formats:
-        if form not in FORMATS:
-            raise OptionError(f"format = {form!r}: must be one of {', '.join(FORMATS)}")
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"{name}.{form}" for form in formats]
-    with drawing():
-        for file, form in zip(files, formats, strict=True):
-            dated = {"svg": "Date", "pdf": "CreationDate"}.get(form)
-            figure.savefig(file, dpi=150, metadata={dated: None} if dated else None)
-    return files
+def _shade(style: Style, at: int) -> Style:
+    amount = _SHADES[at % len(_SHADES)]
+    parts = (int(style.colour[start : start + 2], 16) for start in (1, 3, 5))
+    mixed = (round(part + amount * (255 - part) if amount > 0 else part * (1 + amount)) for part in parts)
+    return Style(
+        "#" + "".join(f"{part:02X}" for part in mixed),
+        _LINES[at % len(_LINES)],
+        _MARKERS[at % len(_MARKERS)],
+        _HATCHES[at % len(_HATCHES)],
+    )

@@ -1,5 +1,7 @@
 """Numbers as people read them. MB are 10^6 bytes, as in the paper."""
 
+_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
 
 def percent(share: float | None, digits: int = 1) -> str:
     """Show a share of one in percent, without the sign.
@@ -17,6 +19,15 @@ def size(count: float | None) -> str:
     ('1.62 MB', '12 B', '-')
     """
     return "-" if count is None else _scaled(count, "B", ("", "k", "M", "G", "T", "P"))
+
+
+def unit(largest: float) -> tuple[float, str]:
+    """Return the unit for an axis of bytes that goes up to `largest`, and its size in bytes.
+
+    >>> unit(11.5e9), unit(766_000)
+    ((1000000000.0, 'GB'), (1000.0, 'kB'))
+    """
+    return next(((bytes_, name) for bytes_, name in _UNITS if largest >= bytes_), (1.0, "B"))
 
 
 def flops(count: float | None) -> str:

@@ -33,8 +33,8 @@ def compare(
     """
     from pushcen.analysis import comparison, group
     from pushcen.analysis.figures import accuracy
-    from pushcen.analysis.style import save
     from pushcen.cli.simulate import watched
+    from pushcen.drawing import save
     from pushcen.runs import folder_for, folder_name, launch, plan_comparison
 
     changed = o.settings(

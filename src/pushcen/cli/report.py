@@ -13,7 +13,7 @@ def report(
     formats: Annotated[str, typer.Option(help="Of figures: png, svg, pdf, with commas between them.")] = "png,svg",
     table: Annotated[str | None, typer.Option(help="Only print the table: markdown, latex, csv or html.")] = None,
     theory: Annotated[bool, typer.Option("--theory", help="Print the theorem's terms, as they were measured.")] = False,
-    title: Annotated[str | None, typer.Option(help="The page's heading [the folder's name].")] = None,
+    title: Annotated[str | None, typer.Option(help="The page's heading [what it compares].")] = None,
 ) -> None:
     """Make figures and one self-contained HTML page from runs; those that differ only in their seeds become one."""
     from pushcen.analysis import comparison, group
@@ -37,6 +37,5 @@ def report(
         return
     console.print(comparison(groups).rich())
     where = out or folders[0] / "report"
-    heading = title or folders[0].resolve().name
-    for file in write_report(groups, where, heading, [form.strip() for form in formats.split(",")]):
+    for file in write_report(groups, where, title, [form.strip() for form in formats.split(",")]):
         console.print(str(file), soft_wrap=True, markup=False)

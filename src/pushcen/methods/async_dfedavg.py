@@ -14,6 +14,7 @@ class AsyncDFedAvg(Method):
     """The same buffer as PushCen's, all models weighed alike."""
 
     name: ClassVar[str] = "async-dfedavg"
+    title: ClassVar[str] = "Async-DFedAvg"
 
     receivers: int = 10
     limit: int = 16

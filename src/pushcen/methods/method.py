@@ -23,11 +23,22 @@ class Method:
 
     `rules` is its protocol side (what may wait, what it weighs, who gets which part), `update` its learner's side (what
     it does around local training, and what it sends). A subclass with a `name` is all there is to add.
+
+    >>> class Mine(Method): ...
+    >>> Mine.title
+    'Mine'
     """
 
     name: ClassVar[str]
+    title: ClassVar[str]
+    """What figures and tables call it: the class name, if it says nothing else."""
     needs_graph: ClassVar[bool] = False
     """Whether it only works on a fixed graph."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "title" not in cls.__dict__:
+            cls.title = cls.__name__
 
     def rules(self, place: Place) -> Rules:
         """Make the protocol side of one client."""

@@ -14,6 +14,7 @@ class PushSum(Method):
     """Models weighed by mass; dense, if no other codec is chosen."""
 
     name: ClassVar[str] = "push-sum"
+    title: ClassVar[str] = "push-sum"
 
     receivers: int = 10
     limit: int = 16

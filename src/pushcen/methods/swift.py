@@ -35,6 +35,7 @@ class Swift(Method):
     """Fixed coefficients from degrees; every push goes to all neighbours."""
 
     name: ClassVar[str] = "swift"
+    title: ClassVar[str] = "SWIFT"
     needs_graph: ClassVar[bool] = True
 
     every: int = 1
@@ -57,6 +58,7 @@ class SwiftRandom(Method):
     """SWIFT as the paper compares it: receivers drawn afresh, equal weights, and what was received stands."""
 
     name: ClassVar[str] = "swift-random"
+    title: ClassVar[str] = "SWIFT, random receivers"
 
     receivers: int = 10
     every: int = 1

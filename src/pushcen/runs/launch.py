@@ -85,7 +85,7 @@ def draw(done: Run) -> None:
     """Draw the accuracy into the run's folder."""
     from pushcen.analysis.figures import accuracy
     from pushcen.analysis.groups import group
-    from pushcen.analysis.style import save
+    from pushcen.drawing import save
 
     if figure := accuracy(group([done])):
         save(figure, done.folder, "accuracy")
