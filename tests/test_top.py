@@ -55,3 +55,14 @@ def test_a_world_is_simulated_as_the_config_that_it_is(tmp_path):
     assert (result.run.config["method"]["clusters"], result.run.config["seed"]) == (8, 2)
     values = {"clients": 3, "horizon": 0.5, "seed": 2, "method": {"clusters": 8}}
     assert pushcen.simulate(values, folder=tmp_path / "a").summary == result.summary
+
+
+def test_the_simulator_knows_nothing_of_configs_folders_of_runs_or_reports():
+    program = """
+import sys
+import pushcen.simulation
+above = [name for name in sys.modules if name.startswith(("pushcen.config", "pushcen.runs", "pushcen.analysis"))]
+sys.exit(f"imported {above}" if above else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -306,7 +306,7 @@ def test_no_test_data_is_no_figure():
         (lambda: Network(notice="maybe"), "network.notice = 'maybe': must be one of sure, doubt, silent"),
         (lambda: Compute(per_step=0), "compute.per_step = 0: must be a number, above 0"),
         (lambda: Compute(classes=()), "compute.classes"),
-        (lambda: Participation(latest=1), "participation.latest = 1: must be a number, 10 or more"),
+        (lambda: Participation(latest=1), "participation.earliest = 10.0: must be at most participation.latest = 1"),
         (lambda: Evaluation(every=True), "evaluation.every = True: must be a number"),
         (lambda: Meters(("mess",)), "meters.names = 'mess': must be of mass"),
         (lambda: world(clients=0), "clients = 0: must be a whole number, 1 or more"),
