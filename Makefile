@@ -29,6 +29,7 @@ bench: $(READY)  ## measure, side by side, on this machine
 	$(BIN)/pushcen bench learning
 	$(BIN)/pushcen bench runtime
 	$(BIN)/pushcen bench simulator
+	$(BIN)/pushcen bench start
 
 figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_codec.py

@@ -1,8 +1,14 @@
 """A run starts quickly: nothing is compiled twice, and nothing is imported that it does not use."""
 
+import json
 import os
 import subprocess
 import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from pushcen.cli import app
 
 PROGRAM = """
 import sys
@@ -28,3 +34,15 @@ def test_a_second_start_compiles_nothing_and_none_imports_what_it_does_not_use(t
         assert imported.isdisjoint(UNUSED), imported.intersection(UNUSED)
     assert len(kept[0]) > 10
     assert kept[0] == kept[1]
+
+
+@pytest.mark.slow
+def test_the_benchmark_says_where_the_time_goes():
+    result = CliRunner().invoke(app, ["bench", "start", "--rounds", "1", "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    for start in figures.values():
+        parts = [start[name] for name in ("imports", "kernels", "data", "run")]
+        assert min(parts) > 0
+        assert sum(parts) == pytest.approx(start["table"], abs=0.05)
+    assert figures["cold"]["kernels"] > 2 * figures["warm"]["kernels"]

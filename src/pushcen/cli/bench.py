@@ -7,6 +7,7 @@ from pushcen.cli.bench_learning import learning
 from pushcen.cli.bench_protocol import protocol
 from pushcen.cli.bench_runtime import runtime
 from pushcen.cli.bench_simulator import simulator
+from pushcen.cli.bench_start import start
 
 app = typer.Typer(help="Measure, side by side in one run, on this machine.", no_args_is_help=True)
 app.command("codec")(codec)
@@ -14,3 +15,4 @@ app.command("learning")(learning)
 app.command("protocol")(protocol)
 app.command("runtime")(runtime)
 app.command("simulator")(simulator)
+app.command("start")(start)
