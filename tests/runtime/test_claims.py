@@ -1,13 +1,15 @@
 """Who has been how far is believed under its own signature only; and what was signed finds out every older copy."""
 
 import datetime
+import shutil
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pushcen.errors import CertificateError
-from pushcen.protocol import UNIT, Envelope
+from pushcen.protocol import UNIT, Envelope, epoch_of
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.authority import Authority
 from pushcen.runtime.claims import Claims, Progress, read_word
@@ -15,6 +17,7 @@ from pushcen.runtime.identity import Certified, Insecure
 from pushcen.runtime.trust import utc
 from pushcen.runtime.wire import Hello, Link, Piece, Signed
 
+from .liar import liar
 from .test_hostile import pieces, state_of, victim, world_hello
 from .world import World, run, until
 
@@ -196,3 +199,48 @@ def test_one_word_of_each_peer_is_kept_and_none_of_an_older_epoch_or_sequence_ta
         assert (progress.epoch, progress.sequence) == newest
     theirs.saved({key: row})
     assert theirs.unsaved() == again.unsaved() == {}
+
+
+@pytest.mark.parametrize("knows", ["a signed word", "a hello", "nobody in time"])
+def test_who_lost_its_disk_after_its_clock_was_ahead_is_not_locked_out(tmp_path, monkeypatch, knows):
+    ahead, clock = 10 * 365 * 86_400 * 10**9, time.time_ns
+
+    async def story():
+        world = World(tmp_path, names=("p0", "p1", "late"), founders=("p0", "p1"), pause=0.02)
+        await world.start("p0", "p1")
+        await until(lambda: all(world.events(name) > 2 for name in ("p0", "p1")))
+        monkeypatch.setattr(time, "time_ns", lambda: clock() + ahead)
+        [node] = await world.start("late", live=knows != "a hello")
+        before = node.peer.me
+        if knows == "a hello":  # it was met, and has signed nothing that anybody kept
+            for name in ("p0", "p1"):
+                line = world.line("late", name)
+                assert not (await line.hello(node.hello(None), 5)).refusal
+                await line.close()
+            await until(lambda: all(world.node(name).members.contact("late") for name in ("p0", "p1")))
+        else:
+            words = [world.node(name).claims._kept for name in ("p0", "p1")]
+            await until(lambda: all("late" in kept for kept in words))
+        await world.stop("late")
+        shutil.rmtree(world.state("late"))
+        monkeypatch.setattr(time, "time_ns", clock)
+        [node] = await world.start("late", join=[] if knows == "nobody in time" else [world.addresses["p0"]])
+        if knows != "nobody in time":
+            assert epoch_of(node.peer.me) > epoch_of(before)
+        await until(lambda: epoch_of(node.peer.me) > epoch_of(before) and node.peer.held > 0)
+        await until(lambda: node.metrics.pushes.labels("news")._value.get() > 3)
+        await world.stop()
+
+    run(story(), 120)
+
+
+@pytest.mark.parametrize("said", ["late/140000000000000", "late/9000000000000000000", "p1/1", "late", "late/-1"])
+def test_an_absurd_epoch_that_somebody_makes_up_is_not_taken(tmp_path, said):
+    async def story():
+        world = World(tmp_path, names=("p0", "late", "eve"), founders=("p0",))
+        async with liar(world, "eve", lambda: Hello(major=1, peer="eve/1", boot=1, known=said)):
+            [node] = await world.start("late", live=False, join=[world.addresses["eve"]])
+        assert abs(epoch_of(node.peer.me) - time.time() * 1000) < 600_000
+        await world.stop()
+
+    run(story())

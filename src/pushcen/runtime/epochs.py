@@ -4,18 +4,20 @@ import asyncio
 import time
 from collections.abc import Iterable
 
-from pushcen.errors import NetworkError
-from pushcen.protocol import Peer, epoch_of
-from pushcen.protocol.messages import peer_id
+from pushcen.errors import NetworkError, ProtocolError
+from pushcen.protocol import Peer, epoch_of, name_of
+from pushcen.protocol.messages import check_id, peer_id
 from pushcen.runtime.fingerprint import difference
-from pushcen.runtime.generations import generation_of
+from pushcen.runtime.generations import SHIFT, generation_of
 from pushcen.runtime.neighbours import Neighbours
 from pushcen.runtime.node import Node
 from pushcen.runtime.wire import Hello
 
+_AHEAD = 20 * 365 * 24 * 3600 * 1000  # milliseconds that a clock may have been ahead, if only others say so
 
-def next_peer(node: Node) -> Peer:
-    """Make the peer that this one goes on as: in the newest generation, in a later epoch, with no mass.
+
+def next_peer(node: Node, above: int = 0) -> Peer:
+    """Make the peer that this one goes on as: in the newest generation, in a later epoch (than `above`), with no mass.
 
     Who is listed as a founder of a generation that it has not been in, neither by its ledger nor by its own signature,
     founds it: it holds one unit there.
@@ -24,7 +26,7 @@ def next_peer(node: Node) -> Peer:
     listed = node.identity.name in generation.founders
     if listed and epoch_of(me) < generation.first and own < generation.first:
         return Peer.found(node.identity.name, node.peer.rules, generation.first)
-    epoch = generation.later(time.time_ns() // 1_000_000, epoch_of(me) + 1, own + 1)
+    epoch = generation.later(time.time_ns() // 1_000_000, epoch_of(me) + 1, own + 1, above + 1)
     if not epoch_of(me):
         return Peer.join(node.identity.name, node.peer.rules, epoch)
     if generation_of(me) == generation.number:
@@ -32,26 +34,42 @@ def next_peer(node: Node) -> Peer:
     return Peer(peer_id(node.identity.name, epoch), 0, node.peer.rules)
 
 
-async def ask_first(node: Node, neighbours: Neighbours, join: Iterable[str]) -> None:
-    """Ask those that a founder with an empty state folder joins for its own word, and wait until one has answered.
+async def ask_first(node: Node, neighbours: Neighbours, join: Iterable[str]) -> int:
+    """Ask those that a peer with an empty state folder joins for its own word; return the epoch they know it in.
 
-    Who is to join nobody is alone, and need not ask.
+    It may have been here before, with a clock that was ahead: in an earlier epoch nobody would listen to it. That is
+    believed unsigned, within bounds, for all it does is to make the next epoch a later one. A founder waits until one
+    has answered. Who is to join nobody is alone, and need not ask.
     """
-    answers, asked = 0, [address for address in join if address != node.address]
+    answers, known, asked = 0, 0, [address for address in join if address != node.address]
     begun = node.now
-    while asked and not node.stopping.is_set() and node.identity.name in node.records.newest.founders:
+    while asked and not node.stopping.is_set():
+        founds = node.identity.name in node.records.newest.founders
         for address, hello in zip(list(asked), await _greet(node, neighbours, asked), strict=True):
             if hello is None:
                 continue
             answers += 1
             asked.remove(address)
-            if hello.refusal == "run":
+            known = max(known, _said(node, hello))
+            if founds and hello.refusal == "run":
                 text = difference(node.about, hello.about)
                 raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
-        if answers and node.now - begun > node.settings.hello_timeout:
+        if (answers or not founds) and node.now - begun > node.settings.hello_timeout:
             break
         if asked:
             await asyncio.sleep(0.2)
+    return known
+
+
+def _said(node: Node, hello: Hello) -> int:
+    """Read in which epoch somebody knows this peer; 0 if that cannot be."""
+    try:
+        known = check_id(hello.known)
+    except ProtocolError:
+        return 0
+    absurd = time.time_ns() // 1_000_000 + _AHEAD
+    plausible = generation_of(known) == node.records.newest.number and epoch_of(known) % (1 << SHIFT) < absurd
+    return epoch_of(known) if name_of(known) == node.identity.name and plausible else 0
 
 
 async def ask_again(node: Node, neighbours: Neighbours, join: Iterable[str]) -> None:

@@ -151,10 +151,10 @@ async def _begin(setup: Setup, node: Node, driver: Driver) -> None:
     store.commit({"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about})
     state = learner.save(whole=False)
     files = await asyncio.get_running_loop().run_in_executor(None, write_tensors, store, state)
-    await ask_first(node, driver.neighbours, setup.join)
+    known = await ask_first(node, driver.neighbours, setup.join)
     if node.claims.own.epoch:
         node.log.warn("this peer's state was lost; it joins with no mass", known=node.claims.own.epoch)
-    await node.commit(state.plain, files, lambda: Client(next_peer(node), learner, node.client.rng))
+    await node.commit(state.plain, files, lambda: Client(next_peer(node, known), learner, node.client.rng))
 
 
 def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -> None:
