@@ -1,6 +1,7 @@
 """A network that is founded anew: one unit for each founder, once, whoever was away or lost its disk."""
 
 import asyncio
+import random
 import shutil
 import subprocess
 import sys
@@ -183,6 +184,32 @@ def test_an_old_sender_is_refused_and_shown_the_record(tmp_path):
             assert refusals(node, "generation") == 3
 
     run(story())
+
+
+def test_each_founder_has_one_unit_whoever_stops_and_starts_when(tmp_path):
+    """Three times over: some are down when the record comes, some stop and start at odd moments after it."""
+
+    async def story():
+        names, rng = ("p0", "p1", "p2", "p3"), random.Random(3)
+        world = World(tmp_path, names=names, pause=0.02)
+        for number in (1, 2, 3):
+            await world.start(*names)
+            await until(lambda: all(world.events(name) > 2 for name in names), 60)
+            listed = sorted(rng.sample(names, rng.randint(1, 4)))
+            up = rng.sample(names, rng.randint(1, 3))
+            await world.stop(*set(names).difference(up))
+            await deliver(world.authority, world.authority.refound(listed), world.addresses[up[0]])
+            for name in rng.choices(names, k=4):
+                await asyncio.sleep(rng.random() * 0.3)
+                await (world.stop(name) if name in world.drivers else world.start(name))
+            await world.start(*set(names).difference(world.drivers))
+            await until(lambda number=number: in_generation(world, number, *names), 60)
+            await until(lambda: all(world.node(name).peer.held for name in names), 60)
+            assert [name for name in names if world.node(name).peer.founded] == listed
+            found = await world.check(founded=len(listed))
+            assert found.held + found.on_links == len(listed) * UNIT
+
+    run(story(), 300)
 
 
 def test_who_is_leaving_leaves_in_the_new_generation(tmp_path):
