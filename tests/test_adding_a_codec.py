@@ -159,6 +159,13 @@ def test_without_it_peers_agree_with_those_of_before():
     assert len(about["codec.start"]) == 32
 
 
+def test_a_codec_of_a_script_has_no_name_that_peers_could_share(monkeypatch):
+    one = learner(PushSum(codec=TOPK))
+    monkeypatch.setattr(type(one.update.codecs()[0]), "name", "__main__:TopK")
+    with pytest.raises(OptionError, match="__main__:TopK: must be in a module of its own"):
+        describe(PushSum(codec=TOPK), Training(), one, 0)
+
+
 def test_peers_without_it_are_refused_and_told_why(tmp_path):
     async def story():
         world = World(tmp_path / "world", names=("p0", "p1"))

@@ -81,7 +81,7 @@ class Update:
                 codec,
                 schema=self.schema,
                 reference=self.reference(codec),
-                left=None if part else self._left,
+                left=self._left if codec.feedback and not part else None,
             )
             for part, codec in codecs.items()
         }

@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from pushcen.errors import OptionError
 from pushcen.learning import Learner, Training
 from pushcen.methods import Method
 
@@ -33,6 +34,8 @@ def describe(method: Method, training: Training, learner: Learner, seed: int) ->
     for part, codec in learner.update.codecs().items():
         key = f"codec.{part}" if part else "codec"
         if codec.mark:
+            if codec.name.startswith("__main__:"):
+                raise OptionError(f"codec {codec.name}: must be in a module of its own; peers know it by that name")
             about[key] = f"{codec.name}, number {codec.code}"
             options = [field.name for field in dataclasses.fields(codec) if field.compare]
             about |= {f"{key}.{name}": str(getattr(codec, name)) for name in options}
