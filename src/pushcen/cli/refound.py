@@ -28,7 +28,7 @@ def refound(
 
     keeper = Authority.open(authority)
     if founders:
-        record = keeper.refound([name for name in founders.split(",") if name], generation)
+        record = keeper.refound([name.strip() for name in founders.split(",")], generation)
     elif keeper.generation().number and generation is None:
         record = keeper.newest_refound()
     else:
