@@ -28,7 +28,7 @@ def test_every_example_is_run_here():
 
 
 def test_a_task_of_ones_own(tmp_path):
-    assert "| independent |" in printed("own_task.py", tmp_path, CLIENTS="6", HORIZON="2")
+    assert "| independent |" in printed("own_task.py", tmp_path, CLIENTS="6", HORIZON="2").lower()
     assert {"signals.png", "signals_bytes.png"} <= {path.name for path in tmp_path.iterdir()}
 
 

@@ -180,9 +180,9 @@ def test_real_networks_differ_by_how_their_peers_behave_and_from_simulated_ones(
     here = {"world": "real"}
     folders = [real(tmp_path / "a", here, view=5), real(tmp_path / "b", here, view=9), make_run(tmp_path / "c")]
     assert identity_in(folders[0]) == Run.open(folders[0]).identity() != identity_in(folders[2])
-    assert [one.label for one in group([Run.open(folder) for folder in folders])] == [
-        "pushcen, runtime.view=5", "pushcen, runtime.view=9", "pushcen",
-    ]  # fmt: skip
+    found = group([Run.open(folder) for folder in folders])
+    assert [len(one.runs) for one in found] == [1, 1, 1]
+    assert len({one.label for one in found}) == 3
 
 
 def test_mass_in_the_folder_of_an_earlier_real_network_has_todays_names(tmp_path):
