@@ -27,17 +27,35 @@ def test_afresh_draws_different_online_peers(n, k, seed):
 def test_a_view_meets_no_more_than_its_bound(n, k, seed, data):
     online = Online(names(n))
     view = View(online, Random(seed), size=5, bound=8, every=2)
-    met = set()
+    met, gone = set(), 0
     for _ in range(60):
         if data.draw(st.booleans()):
             name = data.draw(st.sampled_from(names(n)[1:]))
+            gone += name in online
             online.remove(name) if name in online else online.add(name)
         drawn = view.draw("p0", k)
         assert len(set(drawn)) == len(drawn) <= min(k or 5, 5)
         assert "p0" not in drawn
         assert all(name in online for name in drawn)
         met |= set(drawn)
-    assert len(met) <= 8
+        [(_, known)] = view.save()
+        assert len(set(known)) == len(known) <= 8
+        assert set(drawn) <= set(known)
+        assert drawn or len(online) == 1, "there is somebody to push to while anybody is online"
+    assert len(met) <= 8 + gone
+
+
+def test_a_view_outlives_those_that_it_knew():
+    online = Online(names(100))
+    view = View(online, Random(0))
+    for at in range(3000):
+        if at % 2:
+            online.remove(online.names[1 + at % 99])
+            online.add(f"new{at}")
+        drawn = view.draw("p0", 10)
+        assert len(drawn) == 10
+        assert all(name in online for name in drawn)
+    assert len(view.save()[0][1]) <= 40
 
 
 def test_a_view_changes_slowly_and_finds_a_substitute_for_who_is_gone():

@@ -80,11 +80,13 @@ class Afresh(Generic[T]):
 
 
 class View(Generic[T]):
-    """A view of `size` peers for each peer, which changes slowly and never meets more than `bound` of them in all.
+    """A view of `size` peers for each peer, which changes slowly, among at most `bound` that it knows at a time.
 
-    A link's totals cannot be forgotten while the link lives, so links are bounded by bounding whom a peer ever pushes
-    to. Each push goes to a window of the view. At about every `every`-th push, and whenever a member is offline, one
-    member is exchanged: for somebody new while fewer than `bound` are known, then for somebody met before.
+    A link's totals cannot be forgotten while the link lives, so links are bounded by bounding whom a peer pushes to.
+    Each push goes to a window of the view. At about every `every`-th push, and whenever a member is offline, one member
+    is exchanged: for somebody new while fewer than `bound` are known, then for somebody met before. Only if none of
+    these is online does somebody new take the place of one who is not. So while nobody goes, no more than `bound` are
+    ever met; and whoever goes, there is somebody to push to while anybody is online.
     """
 
     def __init__(self, online: Online[T], rng: Random, size: int = 20, bound: int = 40, every: int = 10) -> None:
@@ -102,8 +104,10 @@ class View(Generic[T]):
     def draw(self, me: T, k: int) -> list[T]:
         """Name up to `k` different peers that are online, never `me`. 0 asks for the whole view."""
         met = self._met.get(me)
-        if met is None:
+        if not met:
             met = self._met[me] = self._newcomers(me, [], self._size)
+            if not met:
+                return []
         random, seen = self._rng.random, min(self._size, len(met))
         if random() * self._every < 1:
             self._exchange(me, met, int(random() * seen))
@@ -111,10 +115,11 @@ class View(Generic[T]):
             for place in range(seen):
                 if met[place] not in self._online:
                     self._exchange(me, met, place)
+            met = [name for name in met[: self._size] if name in self._online]
+            seen = len(met)
         start = int(random() * seen)
         end = start + min(k or seen, seen)
-        drawn = met[start:end] if end <= seen else met[start:seen] + met[: end - seen]
-        return [name for name in drawn if name in self._online] if self._online.left else drawn
+        return met[start:end] if end <= seen else met[start:seen] + met[: end - seen]
 
     def save(self) -> list[tuple[T, list[T]]]:
         """Give whom each peer has met, for `restore`."""
@@ -129,6 +134,11 @@ class View(Generic[T]):
         if len(met) < self._bound:
             met += self._newcomers(me, met, 1)
         others = [at for at in range(size, len(met)) if met[at] in self._online]
+        if not others:
+            absent = [at for at in (*range(size, len(met)), place) if met[at] not in self._online][:1]
+            for at, name in zip(absent, self._newcomers(me, met, len(absent)), strict=False):
+                met[at] = name
+                others = [at]
         if others:
             at = others[int(self._rng.random() * len(others))]
             met[place], met[at] = met[at], met[place]
