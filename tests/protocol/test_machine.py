@@ -191,7 +191,7 @@ class Anything(RuleBasedStateMachine):
     @rule(data=st.data())
     def retire(self, data):
         if done := [n for n in self.names("leaving") if self.world.peers[n].gone]:
-            self.world.retire(self.pick(data, done))
+            self.world.retire(self.pick(data, done), back=len(self.world.book) < 9 and data.draw(st.booleans()))
 
     @precondition(lambda self: len(self.world.book) < 7)
     @rule(data=st.data(), really=RARELY)

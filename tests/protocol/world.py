@@ -51,6 +51,7 @@ class World:
         self.answers = []  # on their way back: (asker, how it hears it)
         self.contacts = []  # whatever a hello has ever shown
         self.farewells = []
+        self.left = []  # what peers saved last that are gone
         self.lost = {}  # who came back in a later epoch, and was not forgotten -> founded with
         self.forgotten = {}  # who -> founded with
         self.founded = 0
@@ -127,7 +128,7 @@ class World:
                 assert other.answer(peer.me).accepted == total, f"{peer.me} -> {receiver} is not settled"
 
     def audit(self):
-        return audit([self.disk[name][0] for name in self.disk])
+        return audit([*self.left, *(self.disk[name][0] for name in self.disk)])
 
     # what happens
     def add(self, peer):
@@ -310,6 +311,7 @@ class World:
             owed = 0
         assert peer.hear_farewell(farewell) == owed
         page.closed.add(farewell.peer)
+        page.meets(farewell.peer)
         page.held += owed
         top = self.book[farewell.peer].credited.get(peer.me, 0)
         page.sent[farewell.peer] = {seq: a for seq, a in page.sent[farewell.peer].items() if seq <= top}
@@ -343,12 +345,27 @@ class World:
         self.commit(name)
         self.flying += envelopes
 
-    def retire(self, name):
-        """Let a peer that has left exit; its books stay readable."""
-        assert self.peers[name].gone
-        self.commit(name)
-        self.destroyed_by_the_gone += sum(self.peers[name].destroyed.values())
-        del self.peers[name]
+    def retire(self, name, back=False):
+        """Let a peer that has left exit, and come back in a later epoch; its books stay readable."""
+        peer = self.peers.pop(name)
+        assert peer.gone
+        self.left.append(peer.save())
+        del self.disk[name]
+        self.destroyed_by_the_gone += sum(peer.destroyed.values())
+        if back:
+            self.come_back(peer)
+
+    def come_back(self, peer):
+        epoch = epoch_of(peer.me)
+        while peer_id(name_of(peer.me), epoch) in self.book:
+            epoch += 1
+        fresh = peer.renewed(epoch)
+        self.add(fresh)
+        self.page(fresh).closed |= self.page(peer).closed
+        self.page(fresh).epochs = dict(fresh.past)
+        for who in self.page(fresh).closed:
+            self.page(fresh).meets(who)
+        self.commit(name_of(peer.me))
 
     def forget(self, name, told):
         """Declare a peer gone for ever. `told` are the names that hear of it now."""
@@ -368,23 +385,17 @@ class World:
     def hear_forgotten(self, name, who):
         self.peers[name].forget(who, self.forgotten[who])
         self.page(self.peers[name]).closed.add(who)
+        self.page(self.peers[name]).meets(who)
         self.commit(name)
 
     def renew(self, name, forget=True):
         """Let a peer come back in a new epoch; the old one is forgotten, now or later."""
         peer = self.peers[name]
-        epoch = epoch_of(peer.me)
-        while peer_id(name, epoch) in self.book:
-            epoch += 1
         if forget:
             self.forget(name, [other for other in self.peers if other != name])
         else:
             self.lose(name)
-        fresh = peer.renewed(epoch)
-        closed = self.page(peer).closed
-        self.add(fresh)
-        self.page(fresh).closed |= closed
-        self.commit(name)
+        self.come_back(peer)
         if forget:
             self.hear_forgotten(name, peer.me)
 

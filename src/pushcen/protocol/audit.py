@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from pushcen.protocol.messages import PeerId, sender_of
+from pushcen.protocol.messages import PeerId, epoch_of, name_of, sender_of
 
 
 class Violation(NamedTuple):
@@ -36,8 +36,8 @@ class Audit:
 
     `on_links` was sent and not credited, between peers whose books are here: under way, in a mailbox, or stranded.
     `missing` is what went to peers with neither books nor a record that they were forgotten, less what came from
-    them. One peer's books always add up by themselves, so the sum proves little: it is `violations` that shows mass
-    made, on a link or in a peer's own books.
+    them; by name, where links with its earlier epochs were dropped. One peer's books always add up by themselves, so
+    the sum proves little: it is `violations` that shows mass made, on a link or in a peer's own books.
     """
 
     founded: int
@@ -94,6 +94,7 @@ def audit(states: Iterable[dict[str, Any]]) -> Audit:
     for peer, state in books.items():
         own = state["held"] + sum(state["sent"].values()) + sum(state["destroyed"].values())
         own -= sum(total for total, _ in state["credited"].values())
+        own += sum(map(sum, state.get("over", {}).values()))
         if own != state["founded"]:
             violations.append(Imbalance(peer, state["founded"], own))
     for peer, state in living.items():
@@ -106,12 +107,20 @@ def audit(states: Iterable[dict[str, Any]]) -> Audit:
                 written_off += mass
             elif mass:
                 missing[other] = missing.get(other, 0) + mass
+        for name, (left, lost) in state.get("over", {}).items():
+            written_off += lost
+            if any(_is_dropped(state, other) and name_of(other) == name for other in living):
+                on_links += left
+            elif any(_is_dropped(state, other) and name_of(other) == name for other in forgotten):
+                written_off += left
+            elif left:
+                missing[PeerId(name)] = missing.get(PeerId(name), 0) + left
         for rule, mass in state["destroyed"].items():
             destroyed[rule] = destroyed.get(rule, 0) + mass
         for link, (credited, _) in state["credited"].items():
             sender = sender_of(link)
             sent = living[sender]["sent"].get(peer, 0) if sender in living else credited
-            if credited > sent:
+            if credited > sent and not (sender in living and _is_dropped(living[sender], peer)):
                 violations.append(Violation(sender, peer, sent, credited))
     return Audit(
         founded=sum(state["founded"] for state in living.values()) + sum(forgotten.values()),
@@ -122,3 +131,8 @@ def audit(states: Iterable[dict[str, Any]]) -> Audit:
         missing=missing,
         violations=violations,
     )
+
+
+def _is_dropped(state: dict[str, Any], peer: PeerId) -> bool:
+    """Say whether a peer with this ledger would have dropped its links with `peer`, which are in its sums then."""
+    return epoch_of(peer) < state.get("past", {}).get(name_of(peer), 0) and peer not in state["sent"]

@@ -1,8 +1,16 @@
-"""Which epoch of each name is the latest known: links with earlier ones are over."""
+"""Which epoch of each name is the latest known. Links with earlier ones are over; in time they are dropped.
+
+A link may be dropped only where something else refuses whatever still comes on it, and where nothing about it can
+change any more. The latest epoch met of a name is a floor: envelopes of earlier ones are refused, for good, since the
+floor is saved with the ledger. And once a receiver has said farewell, or was forgotten, nothing comes back from it.
+What was sent less what was credited on dropped links is kept in two sums for each name, which the audit reads: one for
+epochs that left, one for those that were forgotten.
+"""
 
 from itertools import islice
 
-from pushcen.protocol.ledger import NONE, Ledger
+from pushcen.protocol.ledger import NOBODY, NONE, Ledger
+from pushcen.protocol.mailbox import SHIFT, Mailbox
 from pushcen.protocol.messages import PeerId, epoch_of, name_of, sender_of
 
 _FIRST = "/1"  # how the identity of a peer ends that never lost its state
@@ -15,15 +23,17 @@ class Epochs(Ledger):
     follows the links: both ends' new ones are the last in their dicts.
     """
 
-    __slots__ = ("_latest", "_seen")
+    __slots__ = ("_ending", "_latest", "_parts", "_seen")
 
     def __init__(self, me: PeerId, founded: int) -> None:
         super().__init__(me, founded)
         self._latest: dict[str, int] | None = None
         self._seen = (0, 0)  # how many links the index has, to receivers and from senders
+        self._parts = 0  # the largest part on any link of the index
+        self._ending: set[PeerId] = NOBODY  # identities that are over, whose links may be dropped
 
     def latest_epoch(self, name: str) -> int:
-        """Say the latest epoch known of a name; 0 if there is no link with it.
+        """Say the latest epoch known of a name; 0 if there never was a link with it.
 
         >>> from pushcen.protocol import Peer
         >>> a, b = Peer.found("a"), Peer.found("b", epoch=7)
@@ -51,18 +61,24 @@ class Epochs(Ledger):
         if seen == self._seen:
             return
         receivers, senders = (new - old for new, old in zip(seen, self._seen, strict=True))
-        links = [*islice(reversed(self.sent), receivers), *map(sender_of, islice(reversed(self.credited), senders))]
         self._seen = seen
+        to, of = list(islice(reversed(self.sent), receivers)), list(islice(reversed(self.credited), senders))
         if self._latest is not None:
-            for peer in links:
-                self._meet(peer)
-        elif not all(peer.endswith(_FIRST) for peer in links):
+            self._meet_all(to, of)
+        elif self.past or not all(link.endswith(_FIRST) for link in (*to, *of)):
             self._index()
 
     def _index(self) -> None:
         self._latest, self._seen = dict(self.past), (len(self.sent), len(self.credited))
-        for peer in [*self.sent, *map(sender_of, self.credited)]:
+        self._meet_all([*self.sent, *self.closed], list(self.credited))
+
+    def _meet_all(self, peers: list[PeerId], links: list[str]) -> None:
+        for peer in peers:
             self._meet(peer)
+        for link in links:
+            sender = sender_of(link)
+            self._parts = max(self._parts, int(link[len(sender) + 1 :] or 0))
+            self._meet(sender)
 
     def _spoke(self, peer: PeerId) -> None:
         """Take into account that a peer has answered, if there is a link with it, or with an earlier epoch of it."""
@@ -70,6 +86,15 @@ class Epochs(Ledger):
             return
         if self.latest_epoch(name_of(peer)) or peer in self.sent:
             self._meet(peer)
+
+    def _ended(self, peer: PeerId) -> None:
+        """Take into account that a peer has left, or was forgotten."""
+        if self._latest is None and not peer.endswith(_FIRST):
+            self._index()
+        if self._latest is not None:
+            self._meet(peer)
+            if self.is_over(peer):
+                self._end(peer)
 
     def _meet(self, peer: PeerId) -> None:
         """Note an identity. Of two epochs of a name the earlier is over: nobody will ever answer there."""
@@ -81,4 +106,35 @@ class Epochs(Ledger):
             if self.past is NONE:
                 self.past = {}
             self.past[name] = latest[name]
-            self.unsettled.pop(PeerId(f"{name}/{min(known, epoch)}"), None)
+            earlier = PeerId(f"{name}/{min(known, epoch)}")
+            self.unsettled.pop(earlier, None)
+            self._end(earlier)
+
+    def _end(self, peer: PeerId) -> None:
+        if self._ending is NOBODY:
+            self._ending = set()
+        self._ending.add(peer)
+
+    def _sweep(self, mailbox: Mailbox) -> None:
+        """Drop links that are over, where nothing waits and nothing can change any more."""
+        self._follow()
+        ending, self._ending = self._ending, NOBODY
+        for peer in ending:
+            links = [peer, *(f"{peer}#{part}" for part in range(1, self._parts + 1))]
+            if any(map(mailbox.holds, links)):
+                self._end(peer)  # until that is credited
+            elif peer in self.closed or not (self.sent.get(peer, 0) or self.credited.get(peer, 0) >> SHIFT):
+                self._drop(peer, links)
+        self._seen = (len(self.sent), len(self.credited))
+
+    def _drop(self, peer: PeerId, links: list[str]) -> None:
+        mass = self.sent.pop(peer, 0) - sum(self.credited.pop(link, 0) >> SHIFT for link in links)
+        if mass:
+            if self.over is NONE:
+                self.over = {}
+            left, lost = self.over.get(name_of(peer), (0, 0))
+            self.over[name_of(peer)] = (left, lost + mass) if peer in self.forgotten else (left + mass, lost)
+        for known in (self.boots, self.confirmed):
+            known.pop(peer, None)
+        if peer not in self.forgotten:
+            self.closed.discard(peer)

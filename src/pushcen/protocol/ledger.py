@@ -6,7 +6,7 @@ from typing import Any
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, SHIFT, Tops
 from pushcen.protocol.messages import LIMIT, PeerId, check_id
-from pushcen.protocol.saved import STATUSES, VERSION, identity, link, mapping, number, sequence, text, top
+from pushcen.protocol.saved import STATUSES, VERSION, identity, link, mapping, number, pair, sequence, text, top
 
 NONE: dict[Any, Any] = {}  # shared by all peers: what is rarely anything is an own dict from its first entry on
 NOBODY: set[PeerId] = set()  # shared likewise
@@ -29,6 +29,7 @@ class Ledger:
         "held",
         "me",
         "most",
+        "over",
         "past",
         "sent",
         "sequence",
@@ -47,6 +48,7 @@ class Ledger:
         self.destroyed: dict[str, int] = NONE  # by rule
         self.forgotten: dict[PeerId, int] = NONE  # who was written off, and what each was founded with
         self.past: dict[str, int] = NONE  # by name, where a later epoch was met: earlier ones than this are over
+        self.over: dict[str, tuple[int, int]] = NONE  # by name: sent - credited on dropped links, see `Epochs`
         self.sent: dict[PeerId, int] = {}  # by receiver: the running total
         self.unsettled: dict[PeerId, tuple[int, int, bool]] = {}  # see `Sender`
         self.boots: dict[PeerId, int] = NONE  # of receivers known to have started more than once
@@ -70,6 +72,7 @@ class Ledger:
             "destroyed": dict(self.destroyed),
             "forgotten": dict(self.forgotten),
             "past": dict(self.past),
+            "over": {name: list(sums) for name, sums in self.over.items()},
             "sent": dict(self.sent),
             "unsettled": list(self.unsettled),
             "boots": dict(self.boots),
@@ -91,6 +94,7 @@ class Ledger:
         boots = mapping(state["boots"], "boots", identity)
         closed = {check_id(peer) for peer in sequence(state["closed"], "closed")}
         past = mapping(state.get("past", {}), "past", text)
+        over = mapping(state.get("over", {}), "over", text, pair)
         unsettled = sequence(state["unsettled"], "unsettled")
         credited = mapping(state["credited"], "credited", link, top)
         for peer in [*unsettled, *(other for other in sent if other == self.me)]:
@@ -99,6 +103,7 @@ class Ledger:
         self.status, self.boot, self.sequence, self.held, self.events = state["status"], boot, newest, held, events
         self.destroyed, self.forgotten, self.sent, self.confirmed = destroyed, forgotten, sent, confirmed
         self.boots, self.closed, self.past = boots, closed | forgotten.keys(), past
+        self.over = over
         self.unsettled = dict.fromkeys(unsettled, (0, 0, True))
         for name, (total, last) in credited.items():  # into the dict that the mailbox reads
             self.credited[name] = total << SHIFT | last

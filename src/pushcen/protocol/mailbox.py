@@ -7,7 +7,7 @@ durable; what was accepted since is only here, and is gone after a crash, until 
 
 from typing import Any, NamedTuple, Protocol
 
-from pushcen.protocol.messages import Envelope
+from pushcen.protocol.messages import Envelope, PeerId
 
 Entry = tuple[int, Envelope]  # a weight in quanta, and the model it weighs
 Tops = dict[str, int]
@@ -58,6 +58,12 @@ class Mailbox(Protocol):
 
     def mass(self) -> int:
         """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
+
+    def holds(self, link: str, /) -> bool:
+        """Say whether something was accepted on a link that is not credited yet."""
+
+    def forget(self, peer: PeerId, /) -> None:
+        """Let go of a model that stands here for a peer that has left, or was forgotten."""
 
     def accepted(self, link: str) -> int:
         """Say the total last accepted on a link."""

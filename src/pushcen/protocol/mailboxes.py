@@ -3,8 +3,8 @@
 from typing import Any
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol.mailbox import DEAF, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
-from pushcen.protocol.messages import Envelope, name_of
+from pushcen.protocol.mailbox import DEAF, EPOCH, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
+from pushcen.protocol.messages import Envelope, PeerId, epoch_of, name_of
 from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, sequence
 from pushcen.protocol.weights import Weights
 
@@ -93,6 +93,13 @@ class Every:
         """What the running event took; None if there is none."""
         return self._event
 
+    def holds(self, link: str) -> bool:
+        """Say whether something was accepted on a link that is not credited yet."""
+        return link in self._tops or (self._event is not None and link in self._event[1])
+
+    def forget(self, peer: PeerId) -> None:
+        """Keep what was accepted: its mass is counted on."""
+
     def accepted(self, link: str) -> int:
         """Say the total last accepted on a link."""
         return self._top(link) >> SHIFT
@@ -142,25 +149,40 @@ class Every:
 class Standing(Every):
     """The newest envelope of each neighbour, which stays there and is used again until a newer one comes.
 
-    It is shown to every `every`-th event; the others average nothing.
+    It is shown to every `every`-th event; the others average nothing. With a `limit`, who has not renewed its model for
+    longest makes room. Who has left, or was forgotten, stands here no more, nor does an earlier epoch beside a later.
     """
 
-    __slots__ = ("_every", "_newest", "_shown")
+    __slots__ = ("_every", "_newest", "_shown", "_standing")
 
-    def __init__(self, credited: Tops, weights: Weights, start: list[Envelope], every: int = 1) -> None:
+    def __init__(self, credited: Tops, weights: Weights, start: list[Envelope], every: int = 1, limit: int = 0) -> None:
         super().__init__(credited, weights)
+        self._standing = limit
         self._newest = {name_of(envelope.sender): envelope for envelope in start}
         self._every = every
         self._shown = 0
 
     def put(self, envelope: Envelope) -> Receipt:
         """Let an envelope, if it is news, stand in place of its sender's last one."""
+        name = name_of(envelope.sender)
+        stands = self._newest.get(name)
+        if stands is not None and epoch_of(envelope.sender) < epoch_of(stands.sender):
+            return EPOCH
         receipt = super().put(envelope)
         if receipt.news:
             self._waiting.clear()
-            self.replaced += name_of(envelope.sender) in self._newest
-            self._newest[name_of(envelope.sender)] = envelope
+            self.replaced += self._newest.pop(name, None) is not None
+            self._newest[name] = envelope
+            if self._standing and len(self._newest) > self._standing:
+                del self._newest[next(iter(self._newest))]
+                self.evicted += 1
         return receipt
+
+    def forget(self, peer: PeerId) -> None:
+        """Let go of the model that stands here for a peer that has left, or was forgotten."""
+        stands = self._newest.get(name_of(peer))
+        if stands is not None and epoch_of(stands.sender) <= epoch_of(peer):
+            del self._newest[name_of(peer)]
 
     def take(self) -> list[Entry]:
         """Show what stands, in sender order; it stays."""

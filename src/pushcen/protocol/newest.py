@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
-from pushcen.protocol.messages import Envelope, name_of
+from pushcen.protocol.messages import Envelope, PeerId, name_of
 from pushcen.protocol.saved import envelopes, mapping, number, sequence, text
 from pushcen.protocol.saved import link as link_name
 from pushcen.protocol.weights import Weights
@@ -146,6 +146,15 @@ class Newest:
     def mass(self) -> int:
         """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
         return sum(envelope.total - (self._base(link) >> SHIFT) for link, envelope in self._waiting.items())
+
+    def holds(self, link: str) -> bool:
+        """Say whether something was accepted on a link that is not credited yet."""
+        event = self._event
+        taken = event is not None and (link in event.waiting or link in event.counted)
+        return taken or link in self._waiting or link in self._counted
+
+    def forget(self, peer: PeerId) -> None:
+        """Keep what was accepted: its mass is counted on."""
 
     def accepted(self, link: str) -> int:
         """Say the total last accepted on a link."""

@@ -203,6 +203,14 @@ class Peer(Sender):
             self.destroyed = dict(Counter(self.destroyed) + Counter(destroyed))
         self.events += 1
         self.held += taken
+        envelopes = self._split(receivers, payload, parts, steps)
+        if self._ending:
+            self._sweep(self._mailbox)
+        return envelopes
+
+    def _split(
+        self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int], steps: int | None
+    ) -> list[Envelope]:
         if not self._mass:
             return self._plain(receivers, payload, parts or [0] * len(receivers))
         if self.closed or self.past or self.most is not None:
@@ -262,7 +270,12 @@ class Peer(Sender):
         peer.contact = Contact(peer.me, peer.boot)
         return peer
 
+    def _close(self, peer: PeerId) -> None:
+        super()._close(peer)
+        self._mailbox.forget(peer)
+
     def _plain(self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int]) -> list[Envelope]:
+        self._follow()
         self.sequence += 1
         draft = Envelope(self.me, self.me, 0, self.sequence, 0, payload)
         return [draft._replace(receiver=peer, part=part) for (peer, _), part in zip(receivers, parts, strict=True)]

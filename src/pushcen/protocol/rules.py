@@ -53,12 +53,14 @@ class Buffer:
 class Stand:
     """The newest of each neighbour, which stays; averaged at every `every`-th event.
 
-    Before a neighbour is heard of, `start` stands for its model.
+    Before a neighbour is heard of, `start` stands for its model. At most `limit` models stand (0: no bound): those of
+    who pushed last.
     """
 
     neighbours: tuple[str, ...] = ()
     start: Payload = None
     every: int = 1
+    limit: int = 0
 
     def __post_init__(self) -> None:
         if type(self.every) is not int or self.every < 1:
@@ -67,7 +69,7 @@ class Stand:
     def open(self, me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make a mailbox with the common start in every place."""
         start = [Envelope(peer_id(name, 0), me, 0, 0, 0, self.start) for name in self.neighbours]
-        return Standing(credited, weights, start, self.every)
+        return Standing(credited, weights, start, self.every, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +176,9 @@ def swift(coefficients: Mapping[str, int], start: Payload, every: int = 1) -> Ru
     return Rules(Stand(tuple(coefficients), start, every), Fixed(coefficients), Whole(0))
 
 
-def swift_random(receivers: int = 10, every: int = 1) -> Rules:
-    """SWIFT as the paper compares it: random receivers, equal weights, and what was received stands."""
-    return Rules(Stand(every=every), Equal(), Whole(receivers))
+def swift_random(receivers: int = 10, every: int = 1, limit: int = 128) -> Rules:
+    """SWIFT as the paper compares it: random receivers, equal weights, and what `limit` others sent last stands."""
+    return Rules(Stand(every=every, limit=limit), Equal(), Whole(receivers))
 
 
 def divshare(parts: int = 5, receivers: int = 2) -> Rules:

@@ -69,6 +69,14 @@ def top(value: Any, what: str) -> tuple[int, int]:
     return number(total, f"{what} total"), number(newest, f"{what} sequence", 0, LIMIT)
 
 
+def pair(value: Any, what: str) -> tuple[int, int]:
+    """Take `value` for two whole numbers, which may be negative."""
+    left, lost = sequence(value, what, 2)
+    if type(left) is not int or type(lost) is not int:
+        raise ProtocolError(f"{what} = {value!r:.80}: must be two whole numbers")
+    return left, lost
+
+
 def envelope(value: Any, what: str) -> Envelope:
     """Take `value` for the fields of an envelope, whatever its payload."""
     sender, receiver, part, newest, total, payload = sequence(value, what, 6)

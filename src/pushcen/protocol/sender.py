@@ -79,7 +79,7 @@ class Sender(Epochs):
         """Close the link to a peer that leaves, and take back what it will never credit; return how much."""
         peer = check_id(farewell.peer)
         credited, sent = number(farewell.credited.get(self.me, 0), "credited"), self.sent.get(peer, 0)
-        if peer in self.closed:
+        if peer in self.closed or (not sent and self.is_over(peer)):
             return 0
         if credited > sent:
             raise ProtocolError(f"{peer} says it has credited {credited}, more than the {sent} sent to it")
@@ -211,3 +211,4 @@ class Sender(Epochs):
             self.closed = set()
         self.closed.add(peer)
         self.unsettled.pop(peer, None)
+        self._ended(peer)

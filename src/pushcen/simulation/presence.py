@@ -146,7 +146,7 @@ class Presence:
         """Tell a client of everybody who left since it last heard."""
         peer = node.client.peer
         for farewell in self.farewells[node.heard :]:
-            if farewell.peer in peer.sent:
+            if farewell.peer in peer.sent or not self._engine.moves_mass:
                 peer.hear_farewell(farewell)
         node.heard = len(self.farewells)
 
