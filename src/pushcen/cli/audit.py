@@ -13,29 +13,30 @@ def audit(
 ) -> None:
     """Check the ledgers of peers against each other: whether mass was lost or made, and where it all is.
 
-    Exits with 1 if mass was made, or, where all peers of the network are there and stand still, if any is missing.
+    Exits with 0 if everything was seen and adds up, else with 1: what cannot be, and what was not seen, is said.
     """
     from pushcen.protocol import UNIT
-    from pushcen.runtime.audit import audit_folders, behind
+    from pushcen.runtime.audit import examine
 
-    found, still = audit_folders(folders)
-    late = behind(folders)
+    findings = examine(folders)
+    found = findings.mass
     if as_json:
-        typer.echo(json.dumps({**found.__dict__, "balanced": found.balanced, "still": still, "behind": late}, indent=2))
+        more = {key: value for key, value in findings.__dict__.items() if key != "mass"}
+        typer.echo(json.dumps({**found.__dict__, "balanced": found.balanced, **more}, indent=2))
     else:
         for name in ("founded", "held", "on_links", "written_off"):
             typer.echo(f"{name.replace('_', ' '):12} {getattr(found, name) / UNIT:14.9f}")
         for rule, mass in found.destroyed.items():
             typer.echo(f"destroyed    {mass / UNIT:14.9f}  ({rule})")
         for who, mass in found.missing.items():
-            typer.echo(f"missing      {mass / UNIT:14.9f}  (at {who}, whose ledger is not here)")
-        for v in found.violations:
-            typer.echo(f"VIOLATION    {v}")
-        for peer in late:
-            typer.echo(f"behind       {peer} has not entered the newest generation: what it holds counts no more")
-        if not still:
-            typer.echo("peers are running: violations are real, sums are only near")
-        elif not found.violations and found.balanced:
+            typer.echo(f"missing      {mass / UNIT:14.9f}  (at {who})")
+        for sentence in findings.wrong:
+            typer.echo(f"CANNOT BE    {sentence}")
+        for sentence in findings.unseen:
+            typer.echo(f"NOT SEEN     {sentence}")
+        if not findings.still:
+            typer.echo("peers are running: what cannot be is certain, sums are only near")
+        if findings.sound:
             typer.echo("every quantum is somewhere")
-    if found.violations or (still and not found.balanced):
+    if not findings.sound:
         raise typer.Exit(1)

@@ -32,10 +32,12 @@ def up(
 
     from rich.console import Console
     from rich.live import Live
+    from rich.markup import escape
 
     from pushcen.config import parse_settings
     from pushcen.errors import NetworkError, OptionError
     from pushcen.protocol import UNIT
+    from pushcen.runtime.audit import examine
     from pushcen.runtime.config import peer_config
     from pushcen.runtime.local import LocalNetwork
     from pushcen.runtime.run import write_run
@@ -61,15 +63,17 @@ def up(
             live.update(_table(network))
     finally:
         network.stop()
-    found = network.audit()
+    findings = examine([network.state(name) for name in network.names])
+    found = findings.mass
     summary = write_run(network, config, found)
     console.print(f"accuracy {summary['final']['accuracy']:.2%}, mean of {peers} peers, each on its own test data")
     console.print(
         f"mass: founded {found.founded / UNIT:g}, held {found.held / UNIT:.6f}, on links {found.on_links / UNIT:.6f}"
     )
     console.print(f"run folder: {folder}", soft_wrap=True)
-    if found.violations or not found.balanced:
-        console.print(f"[bold red]mass was lost or made:[/] {found.violations}")
+    if not findings.sound:
+        for sentence in (*findings.wrong, *findings.unseen):
+            console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
         raise typer.Exit(1)
     console.print("audit: every quantum is somewhere")
 

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload
 from pushcen.errors import LedgerError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, Training, build_task
 from pushcen.methods import Method, Place, PushCen
-from pushcen.protocol import Buffer, Peer, epoch_of
+from pushcen.protocol import UNIT, Buffer, Peer, epoch_of
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.epochs import ask_first, next_peer
 from pushcen.runtime.fingerprint import describe, difference
@@ -140,6 +141,7 @@ async def _resume(setup: Setup, node: Node) -> None:
         node.renew("this peer was forgotten by the operator")
     elif peer.gone:
         node.renew("this peer had left, and joins again")
+    store.commit(_facts(node))  # older versions did not note all of them
     await node.commit()
 
 
@@ -148,13 +150,21 @@ async def _begin(setup: Setup, node: Node, driver: Driver) -> None:
     if epoch_of(node.peer.me):
         return
     store, learner = node.store, node.client.learner
-    store.commit({"network": node.identity.network.fingerprint, "name": node.identity.name, "about": node.about})
+    store.commit(_facts(node))
     state = learner.save(whole=False)
     files = await asyncio.get_running_loop().run_in_executor(None, write_tensors, store, state)
     known = await ask_first(node, driver.neighbours, setup.join)
     if node.claims.own.epoch:
         node.log.warn("this peer's state was lost; it joins with no mass", known=node.claims.own.epoch)
     await node.commit(state.plain, files, lambda: Client(next_peer(node, known), learner, node.client.rng))
+
+
+def _facts(node: Node) -> dict[str, Any]:
+    """Say what a ledger notes of its network; with all who founded it, so that an audit knows who must be there."""
+    unit = UNIT if node.peer.rules.weights.moves_mass else 0
+    network = node.identity.network
+    founders = dict.fromkeys(network.founders, unit)
+    return {"network": network.fingerprint, "name": node.identity.name, "about": node.about, "founders": founders}
 
 
 def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -> None:
