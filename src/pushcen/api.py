@@ -115,6 +115,7 @@ def simulate(
     folder: str | Path | None = None,
     observers: "Sequence[Observer]" = (),
     track: Sequence[str] = (),
+    strict: bool = False,
     **settings: Any,
 ) -> Result:
     """Simulate one world, and return what came out.
@@ -122,7 +123,7 @@ def simulate(
     `config` is a TOML file, a preset by its name, nested values or a World; `settings` change single values or
     sections. `task` is a function `(client, clients) -> Task`, or its name; `method` a name, or an object:
     `PushCen(clusters=16)`. In a `folder` that holds the same run, it goes on with it; with no folder, it takes a
-    temporary one.
+    temporary one. A client whose training diverges does not end the run, unless `strict`.
 
     >>> result = simulate(clients=3, horizon=0.5, network={"loss": 0.1}, seed=1)
     >>> result.finished, list(result.frame["time"])
@@ -132,7 +133,7 @@ def simulate(
 
     load, function = _loader(config, task, settings)
     chosen = load({} if method is None else {"method": _plain_method(method)})
-    return Result(launch(chosen, _folder(folder), task=function, observers=observers, track=track))
+    return Result(launch(chosen, _folder(folder), task=function, observers=observers, track=track, strict=strict))
 
 
 def compare(
@@ -143,6 +144,7 @@ def compare(
     folder: str | Path | None = None,
     observers: "Sequence[Observer]" = (),
     track: Sequence[str] = (),
+    strict: bool = False,
     **settings: Any,
 ) -> Comparison:
     """Run several methods in the same world: same data, same join times, same first weights. What is done stays.
@@ -158,7 +160,7 @@ def compare(
     for method in methods:
         chosen = load({"method": _plain_method(method)})
         at = where / folder_name(chosen.method_name)
-        run = launch(chosen, at, task=function, observers=observers, track=track)
+        run = launch(chosen, at, task=function, observers=observers, track=track, strict=strict)
         results[chosen.method_name] = Result(run)
     return Comparison(results)
 

@@ -37,6 +37,14 @@ class LearningError(PushcenError, ValueError):
     """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""
 
 
+class DivergenceError(LearningError):
+    """Training has left the finite numbers: a loss, or weights."""
+
+
+class TaskError(LearningError):
+    """What the user brought cannot be used: a model, data, a loss or a metric of another form than asked for."""
+
+
 class RunError(PushcenError, ValueError):
     """A run folder that is not there, not one, damaged, or another run's."""
 

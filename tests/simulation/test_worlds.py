@@ -1,12 +1,11 @@
 """What the world does to clients, and that no mass is lost or made whatever it does."""
 
-import json
 import math
 
 import pytest
 
 from pushcen.bench.trivial import Trivial
-from pushcen.errors import LearningError, OptionError
+from pushcen.errors import OptionError
 from pushcen.learning import Task, Training
 from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushSum, Swift
 from pushcen.protocol import UNIT, audit
@@ -238,22 +237,6 @@ def test_messages_under_way_are_not_sent_again():
     instant = run(method=PushSum(receivers=3), horizon=4.0)
     late = run(method=PushSum(receivers=3), horizon=4.0, network=Network(latency=0.7))
     assert late["traffic"]["messages_sent"] == instant["traffic"]["messages_sent"]
-
-
-def test_a_loss_that_is_not_finite_ends_the_run_and_leaves_a_folder_that_says_so(tmp_path):
-    def bad(client, clients):
-        made = task(client, clients)
-        if client == 5:
-            made.loss = lambda outputs, targets: outputs.sum() * math.nan
-        return made
-
-    for workers in (1, 4):
-        with pytest.raises(LearningError, match="client 5, event 1, step 1: the loss is nan"):
-            run(tmp_path / str(workers), bad, workers=workers)
-        status = json.loads((tmp_path / str(workers) / "status.json").read_text())
-        assert status["status"] == "failed"
-        assert "client 5" in status["error"]
-        assert not (tmp_path / str(workers) / "summary.json").exists()
 
 
 def test_ctrl_c_within_the_only_workers_task_ends_at_once():

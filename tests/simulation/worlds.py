@@ -36,8 +36,10 @@ def world(method=None, workers=2, **sections):
     return World(method, sections.pop("training", Training(batch=16, lr=1e-2)), **sections)
 
 
-def run(folder=None, function=task, *, resume=False, observer=None, **options):
-    return simulate_world(world(**options), function, folder, observer, resume=resume, global_test=global_test)
+def run(folder=None, function=task, *, resume=False, observer=None, strict=False, **options):
+    return simulate_world(
+        world(**options), function, folder, observer, resume=resume, global_test=global_test, strict=strict
+    )
 
 
 def plain(summary):

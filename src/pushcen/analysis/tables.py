@@ -39,7 +39,22 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
     unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
     if unfinished:
         notes.append(f"not finished: {', '.join(unfinished)}")
+    notes += [note for group in groups for run in group.runs if (note := _failures(group.label, run.summary or {}))]
     return Table(title, columns, rows, notes)
+
+
+def _failures(label: str, summary: Mapping[str, Any]) -> str:
+    """Say which clients had events that diverged, and why; nothing if there were none."""
+    found = summary.get("failures")
+    clients = found.get("clients") if isinstance(found, Mapping) else None
+    if not isinstance(clients, Mapping) or not clients:
+        return ""
+    told = []
+    for client in (client for client in clients.values() if isinstance(client, Mapping)):
+        given_up = "" if client.get("trains", True) else ", and it no longer trains"
+        told.append(f"{client.get('events')}{given_up} ({client.get('why')})")
+    more = f"; and {len(told) - 3} more clients" if len(told) > 3 else ""
+    return f"{label}: compute events that failed, by client: {'; '.join(told[:3])}{more}"
 
 
 def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:

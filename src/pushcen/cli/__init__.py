@@ -4,6 +4,7 @@ Each group of commands has a file of its own here; the work itself is done elsew
 runs, so that `pushcen --help` answers at once, without torch.
 """
 
+import traceback
 from typing import Annotated, Any
 
 import typer
@@ -39,10 +40,18 @@ class _Commands(TyperGroup):
         super().__init__(**settings)
         _escape_help(self)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take `--traceback` wherever it stands, before the command's name or after it."""
+        end = args.index("--") if "--" in args else len(args)
+        rest = [arg for at, arg in enumerate(args) if arg != "--traceback" or at > end]
+        return super().parse_args(ctx, rest if len(rest) == len(args) else ["--traceback", *rest])
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except pushcen.PushcenError as error:
+            if ctx.params.get("traceback"):
+                traceback.print_exception(error)
             Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(75 if isinstance(error, TransientError) else 2) from None  # as EX_TEMPFAIL
 
@@ -90,6 +99,9 @@ def _version(asked: bool) -> None:
 def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="Where something is refused, show where it came from.")
     ] = False,
 ) -> None:
     """Train one model among many owners of private data."""

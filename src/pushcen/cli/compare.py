@@ -1,5 +1,6 @@
 """`pushcen compare`: several methods in the same world, one table, one figure."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ def compare(
     name: o.Name = None,
     runs: o.Runs = Path("runs"),
     track: o.Track = None,
+    strict: o.Strict = False,
 ) -> None:
     """Run several methods in the same world: same data, same join times, same first weights.
 
@@ -48,8 +50,17 @@ def compare(
     folder = runs / name if name else folder_for(runs, folder_name(f"compare-{first.task_name}"), configs)
     done = []
     for at, (label, chosen) in enumerate(configs.items(), 1):
-        again = "the same command; what is finished is not run again"
-        done.append(watched(chosen, folder / label, f"{label} ({at} of {len(configs)})", track or [], again, launch))
+        again, start = "the same command; what is finished is not run again", partial(launch, strict=strict)
+        done.append(
+            watched(
+                chosen,
+                folder / label,
+                f"{label} ({at} of {len(configs)})",
+                track or [],
+                again,
+                start,
+            )
+        )
     groups = group(done)
     console = Console(highlight=False)
     console.print(comparison(groups, f"{first.task_name}, {first.clients} clients, the same world for all").rich())

@@ -25,6 +25,10 @@ Track = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="tensorboard, mlflow, wandb, or module:Class; may be repeated.")
 ]
 
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End the run if training diverges at one client; else the others go on.")
+]
+
 
 def settings(
     given: list[str] | None,

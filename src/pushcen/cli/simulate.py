@@ -1,6 +1,7 @@
 """`pushcen simulate`: one run, live, into a folder."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +29,7 @@ def simulate(
     name: o.Name = None,
     runs: o.Runs = Path("runs"),
     track: o.Track = None,
+    strict: o.Strict = False,
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Describe the world, and train nothing.")] = False,
 ) -> None:
@@ -54,7 +56,7 @@ def simulate(
         describe(chosen, Console(highlight=False))
         return
     again = f"pushcen simulate --resume {folder}"
-    show(watched(chosen, folder, chosen.method_name, track or [], again, start=carry_out))
+    show(watched(chosen, folder, chosen.method_name, track or [], again, start=partial(carry_out, strict=strict)))
 
 
 def watched(

@@ -1,5 +1,6 @@
 """`pushcen sweep`: any keys of the config, any number of seeds; differences with their confidence intervals."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,7 @@ def sweep(
     name: o.Name = None,
     runs: o.Runs = Path("runs"),
     track: o.Track = None,
+    strict: o.Strict = False,
 ) -> None:
     """Run every combination of some settings, with several seeds; show paired differences to the first one.
 
@@ -48,8 +50,15 @@ def sweep(
     folder = runs / name if name else folder_for(runs, folder_name(f"sweep-{first.task_name}"), configs)
     done = {}
     for at, (part, chosen) in enumerate(configs.items(), 1):
-        again = "the same command; what is finished is not run again"
-        done[part] = watched(chosen, folder / part, f"{part} ({at} of {len(configs)})", track or [], again, launch)
+        again, start = "the same command; what is finished is not run again", partial(launch, strict=strict)
+        done[part] = watched(
+            chosen,
+            folder / part,
+            f"{part} ({at} of {len(configs)})",
+            track or [],
+            again,
+            start,
+        )
     groups = {
         label: Group(label, tuple(done[f"{folder_name(label)}/seed-{c.seed}"] for c in some))
         for label, some in points.items()

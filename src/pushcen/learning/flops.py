@@ -65,3 +65,15 @@ class StepCost:
             result = step()
         self.total += known
         return result
+
+
+def shape_of(inputs: Any) -> Any:
+    """Tell batches of different shapes apart, however they are nested.
+
+    >>> shape_of({"ids": torch.zeros(4, 2), "more": [torch.zeros(3)]})
+    (torch.Size([4, 2]), (torch.Size([3]),))
+    """
+    if isinstance(inputs, torch.Tensor):
+        return inputs.shape
+    values = inputs.values() if isinstance(inputs, dict) else inputs
+    return tuple(shape_of(value) for value in values if isinstance(value, torch.Tensor | dict | tuple | list))

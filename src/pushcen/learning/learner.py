@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,14 +12,17 @@ import torch
 from pushcen.codec import Accumulator, Codec, Payload, Schema, accumulate
 from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
-from pushcen.errors import LearningError, ModelError, PayloadError
+from pushcen.errors import DivergenceError, ModelError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
-from pushcen.learning.flops import StepCost
+from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.frozen import Frozen
+from pushcen.learning.mistakes import blaming
+from pushcen.learning.modules import device_named, extra_state, number_type
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
-from pushcen.learning.task import Task, total_of
+from pushcen.learning.snapshot import Snapshot
+from pushcen.learning.task import Task, one_loss, total_of
 from pushcen.learning.training import Training
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Outcome, Payloads, Score, State, Work
@@ -49,14 +53,15 @@ class Learner:
         client: str = "the client",
         seed: int | Sequence[int] = 0,
     ) -> None:
-        data.check(task.train, f"the training data of {client}")
+        train = data.prepared(task.train, f"the training data of {client}")
+        test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
         keep_freed_memory()
-        self.task, self.training, self.client = task, training, client
+        self.task, self.training, self.client = replace(task, train=train, test=test), training, client
         self.update = update or Update()
-        self.device = torch.device(training.device)
+        self.device = device_named(training.device)
         self.model = task.model.to(self.device)
-        self._frozen = Frozen(self.model, client)
-        shared = self._frozen.leave_out(task.share)
+        self.frozen = Frozen(self.model, client)
+        shared = self.frozen.leave_out(task.share)
         self.schema = Schema.of(self.model, shared, batch_norm=training.batch_norm == "shared")
         self._batches, self._clustering, drops = (
             np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)
@@ -65,13 +70,21 @@ class Learner:
         self._noisy = own_dropout(self.model, self._noise)
         self.update.prepare(self.schema, training, self._clustering)
         self.update.meet(self.model)
-        self._optimiser = training.optimise(self._frozen.trained)
-        self._gather = data.gatherer(task.train)
-        self._samples = data.count(task.train)
+        self._optimiser = training.optimise(self.frozen.trained)
+        self._gather = data.gatherer(train, f"the training data of {client}")
+        self._samples = data.count(train)
+        self._number = number_type(self.model)
         self._cost = StepCost(self.model)
+        extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
         self._taken: Accumulator | None = None
         self.events = 0
+        self.failures = 0  # how many of the newest events in a row have failed
+
+    @property
+    def trains(self) -> bool:
+        """Whether it still trains, or has given up after too many failures in a row."""
+        return not 0 < self.training.give_up_after <= self.failures
 
     @property
     def steps(self) -> int:
@@ -82,10 +95,6 @@ class Learner:
     def folded(self) -> list[Accumulator]:
         """What was folded and is not merged yet, the running event's too."""
         return [into for into in (self._open, self._taken) if into is not None]
-
-    def frozen(self) -> dict[str, str]:
-        """Return a fingerprint of each parameter that does not train, by name: all clients must have the same."""
-        return self._frozen.fingerprints()
 
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part's payload, known before it is encoded."""
@@ -130,12 +139,12 @@ class Learner:
 
     def step(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
         """Run a compute event: merge, train, encode. `measure` also tells drift and distortion."""
-        self._frozen.check()
+        self.frozen.check()
         flops = self._merge(work)
         before = self._row() if measure else None
         loss, steps = self._train()
         self.events += 1
-        payloads = self._encoded() if encode else {}
+        payloads = self.encode() if encode else {}
         return Outcome(
             payloads=payloads,
             loss=loss,
@@ -147,23 +156,48 @@ class Learner:
             distortion=self._distortion(payloads) if measure and 0 in payloads else None,
         )
 
+    def attempt(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
+        """Run a compute event like `step`. If it diverges, be as before it and send that; what it merged is let go.
+
+        After `training.give_up_after` such failures in a row it only merges, and sends that on.
+        """
+        number, failure = self.events + 1, ""
+        if self.trains:
+            before = Snapshot(self.model, self.frozen.trained, self._optimiser, self.update)
+            try:
+                outcome = self.step(work, encode=encode, measure=measure)
+                self.failures = 0
+                return outcome
+            except DivergenceError as error:
+                self._optimiser, failure, flops = before.bring_back(), str(error), self._cost.total
+                self.failures += 1
+        else:
+            flops = self._merge(work)
+        self.events = number
+        payloads = self.encode() if encode else {}
+        return Outcome(payloads, math.nan, 0, 0, flops, self.update.density, failure=failure, trains=self.trains)
+
     def encode(self) -> Payloads:
-        """Encode the weights as they are."""
-        return self.update.encode(self.model)
+        """Encode the weights as they are; if the last step has spoilt them, it is an error that names the client."""
+        try:
+            return self.update.encode(self.model)
+        except ModelError as error:
+            raise DivergenceError(f"{self.client}, event {self.events}: {error}") from error
 
     def evaluate(self, samples: Samples | None = None) -> Score:
         """Score the model on the client's test data, or on other samples."""
         samples = self.task.test if samples is None else samples
         if samples is None or not (count := data.count(samples)):
             return Score(math.nan, math.nan, 0)
-        gather, metric, loss = data.gatherer(samples), 0.0, 0.0
+        gather, metric, loss = data.gatherer(samples, f"the test data of {self.client}"), 0.0, 0.0
         self.model.eval()
         with torch.no_grad():
             for rows in torch.split(torch.arange(count), _EVALUATION_BATCH):
-                inputs, targets = data.to_device(gather(rows), self.device)
-                mean, outputs = self.loss(inputs, targets)
-                metric += total_of(self.task.metric(outputs, targets), len(rows), self.client)
-                loss += float(mean) * len(rows)
+                with blaming(f"{self.client}, evaluation", self.frozen.trained):
+                    inputs, targets = self.on_device(gather(rows))
+                    mean, outputs = self.loss(inputs, targets)
+                    metric += total_of(self.task.metric(outputs, targets), len(rows), self.client)
+                    loss += float(mean) * len(rows)
         return Score(metric / count, loss / count, count)
 
     def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
@@ -173,14 +207,23 @@ class Learner:
                 outputs = self.model(**inputs)
             else:
                 outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
-            return self.task.loss(outputs, targets), outputs
+            loss = self.task.loss(outputs, targets)
+        return one_loss(loss, self.client), outputs
+
+    def on_device(self, batch: Any) -> Any:
+        """Bring a batch to where the model is; what is float64 takes the model's own type."""
+        return data.to_device(batch, self.device, self._number)
 
     def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
         """Give everything that training goes on from; `whole` with what was folded, which else comes again."""
         update = self.update.save(whole)
-        tensors = named("model", self.model.state_dict()) | named("update", update.tensors)
+        extra = extra_state(self.model, self.client)
+        model = {name: tensor for name, tensor in self.model.state_dict().items() if name not in extra}
+        tensors = named("model", model) | named("update", update.tensors)
         streams = [self._batches.bit_generator.state, self._clustering.bit_generator.state]
         plain = {"events": self.events, "streams": streams, "update": update.plain}
+        plain |= {"failures": self.failures} if self.failures else {}
+        plain |= {"extra": extra} if extra else {}
         if optimiser:
             tensors |= named("optimiser", save_optimiser(self._optimiser, self.model))
         if self._noisy:
@@ -193,8 +236,8 @@ class Learner:
     def restore(self, state: State) -> None:
         """Take over what `save` gave; the learner goes on bit for bit."""
         tensors, plain = state
-        self.model.load_state_dict(part_of("model", tensors))
-        self._optimiser = self.training.optimise(self._frozen.trained)
+        self.model.load_state_dict(part_of("model", tensors) | plain.get("extra", {}))
+        self._optimiser = self.training.optimise(self.frozen.trained)
         load_optimiser(self._optimiser, self.model, part_of("optimiser", tensors))
         self.update.restore(State(part_of("update", tensors), plain["update"]))
         self._batches.bit_generator.state, self._clustering.bit_generator.state = plain["streams"]
@@ -206,7 +249,7 @@ class Learner:
             else None
             for name in ("open", "taken")
         )
-        self.events = plain["events"]
+        self.events, self.failures = plain["events"], plain.get("failures", 0)
 
     def _merge(self, work: Work) -> float:
         """Set the model to the weighted mean of itself, the messages and what was folded; return the operations."""
@@ -221,7 +264,7 @@ class Learner:
                 self.add(payload, weight, into)
             into.write_mean(self.model)
         if work.adopts:
-            self._optimiser = self.training.optimise(self._frozen.trained)
+            self._optimiser = self.training.optimise(self.frozen.trained)
             self.update.reset()
         self.update.merge(0 if work.adopts else work.own, messages)
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
@@ -239,14 +282,14 @@ class Learner:
         for _ in range(self.training.epochs):
             order = torch.from_numpy(self._batches.permutation(self._samples))
             for begin in range(0, max(self._samples - batch, 0) + 1, batch):
-                inputs, targets = data.to_device(self._gather(order[begin : begin + batch]), self.device)
-                loss = self._cost.run(_shape(inputs), partial(self._backward, inputs, targets))
-                value, steps = float(loss), steps + 1
+                steps += 1
+                where = f"{self.client}, event {self.events + 1}, step {steps}"
+                with blaming(where, self.frozen.trained):
+                    inputs, targets = self.on_device(self._gather(order[begin : begin + batch]))
+                    loss = self._cost.run(shape_of(inputs), partial(self._backward, inputs, targets))
+                value = float(loss)
                 if not math.isfinite(value):
-                    raise LearningError(
-                        f"{self.client}, event {self.events + 1}, step {steps}: the loss is {value}; "
-                        "a smaller training.lr may help"
-                    )
+                    raise DivergenceError(f"{where}: the loss is {value}; a smaller training.lr may help")
                 total += value
                 self.update.before_step()
                 self._optimiser.step()
@@ -261,13 +304,6 @@ class Learner:
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
 
-    def _encoded(self) -> Payloads:
-        """Encode; weights that the last step has spoilt are an error that names the client."""
-        try:
-            return self.encode()
-        except ModelError as error:
-            raise LearningError(f"{self.client}, event {self.events}: {error}") from error
-
     def _row(self) -> torch.Tensor:
         return torch.cat([flatten(tensor) for tensor in self.schema.tensors(self.model)])
 
@@ -275,11 +311,3 @@ class Learner:
         sent = Accumulator.zeros(self.schema, self.device)
         self.add(payloads[0], 1, sent)
         return float((sent.total - self._row()).norm())
-
-
-def _shape(inputs: Any) -> Any:
-    """Tell batches of different shapes apart, however they are nested."""
-    if isinstance(inputs, torch.Tensor):
-        return inputs.shape
-    values = inputs.values() if isinstance(inputs, dict) else inputs
-    return tuple(_shape(value) for value in values if isinstance(value, torch.Tensor | dict | tuple | list))

@@ -3,17 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
-from torch.utils.data import TensorDataset, default_collate
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
 from pushcen.data import View
-from pushcen.errors import LearningError
+from pushcen.errors import TaskError
+from pushcen.learning.mistakes import form_of
 
 Samples = Any
-"""Tensors `(inputs, targets)`, a `View`, or any map-style dataset that gives `(input, target)`.
+"""Tensors or arrays `(inputs, targets)`, a `View`, or any map-style dataset that gives `(input, target)`.
 
 Where a model takes several inputs, they are a dict or a tuple, of tensors or by sample.
 """
+_RIGHT = "must be two tensors, (inputs, targets), or a map-style dataset of (input, target)"
 Batch = tuple[Any, Any]
 
 
@@ -26,7 +29,34 @@ def count(samples: Samples) -> int:
     return min(_lengths(samples), default=0) if isinstance(samples, tuple) else len(samples)
 
 
-def gatherer(samples: Samples) -> Callable[[torch.Tensor], Batch]:
+def prepared(samples: Samples, what: str, *, empty: bool = False) -> Samples:
+    """Return the samples as the rest of this module takes them, or refuse them; `what` names them.
+
+    Arrays become tensors, `[inputs, targets]` becomes a tuple. There must be one sample at least, unless `empty`.
+
+    >>> prepared([np.zeros((3, 2)), np.arange(3)], "the training data of client 7")[1]
+    tensor([0, 1, 2])
+    >>> prepared(torch.zeros(3, 2), "the training data of client 7")
+    Traceback (most recent call last):
+    pushcen.errors.TaskError: the training data of client 7 is a Tensor: must be two tensors, (inputs, targets), or ...
+    """
+    if isinstance(samples, list) and len(samples) == 2 and isinstance(samples[1], torch.Tensor | np.ndarray):
+        samples = tuple(samples)
+    if isinstance(samples, DataLoader):
+        raise TaskError(
+            f"{what} is a DataLoader: must be its dataset, loader.dataset; training.batch is the batch size"
+        )
+    map_style = hasattr(samples, "__len__") and hasattr(samples, "__getitem__")
+    no_rows = isinstance(samples, torch.Tensor | np.ndarray | dict | str | IterableDataset) or hasattr(samples, "iloc")
+    if no_rows or not (map_style or isinstance(samples, View)):
+        raise TaskError(f"{what} is a {type(samples).__name__}: {_RIGHT}")
+    if isinstance(samples, tuple):
+        samples = _tensors(samples, what)
+    check(samples, what, empty=empty)
+    return samples
+
+
+def gatherer(samples: Samples, what: str = "the data") -> Callable[[torch.Tensor], Batch]:
     """Return what makes a batch of row numbers.
 
     >>> take = gatherer((torch.arange(10.0), torch.arange(10)))
@@ -45,26 +75,52 @@ def gatherer(samples: Samples) -> Callable[[torch.Tensor], Batch]:
         return lambda rows: (_take(samples[0], rows), _take(samples[1], rows))
 
     def collate(rows: torch.Tensor) -> Batch:
-        inputs, targets = default_collate([samples[row] for row in rows.tolist()])
+        some = [samples[row] for row in rows.tolist()]
+        if not isinstance(some[0], tuple | list) or len(some[0]) != 2:
+            raise TaskError(f"{what} has samples such as {form_of(some[0])}: must be pairs, (input, target)")
+        try:
+            inputs, targets = default_collate(some)
+        except (TypeError, ValueError, RuntimeError, KeyError) as error:
+            odd = next((one for one in some if form_of(one) != form_of(some[0])), some[0])
+            raise TaskError(
+                f"{what} has samples that make no batch, such as {form_of(some[0])} and {form_of(odd)}: "
+                "must be tensors or numbers, all of one shape; pad what has many lengths"
+            ) from error
         return inputs, targets
 
     return collate
 
 
-def check(samples: Samples, what: str) -> None:
+def check(samples: Samples, what: str, *, empty: bool = False) -> None:
     """Refuse what has no samples, or not as many inputs as targets; `what` names it.
 
     >>> check((torch.zeros(0, 2), torch.zeros(0)), "client 7's training data")
     Traceback (most recent call last):
-    pushcen.errors.LearningError: client 7's training data has no sample: it needs one at least
+    pushcen.errors.TaskError: client 7's training data has no sample: it needs one at least
     """
-    if isinstance(samples, tuple) and (len(samples) != 2 or len(set(_lengths(samples))) != 1):
-        raise LearningError(
-            f"{what} has {len(samples)} parts, of lengths {_lengths(samples)}: "
-            "must be two, inputs and targets, equally long"
-        )
-    if count(samples) == 0:
-        raise LearningError(f"{what} has no sample: it needs one at least")
+    if isinstance(samples, tuple):
+        try:
+            lengths = _lengths(samples)
+        except TypeError:
+            raise TaskError(f"{what} is {form_of(samples)}: {_RIGHT}") from None
+        if len(samples) != 2 or len(set(lengths)) != 1:
+            shown = f"{str(lengths[:8])[:-1]}, ...]" if len(lengths) > 8 else lengths
+            raise TaskError(
+                f"{what} has {len(samples)} parts, of lengths {shown}: must be two, inputs and targets, equally long"
+            )
+    if not empty and count(samples) == 0:
+        raise TaskError(f"{what} has no sample: it needs one at least")
+
+
+def _tensors(values: Any, what: str) -> Any:
+    """Turn arrays into tensors, however they are nested."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "biufc":
+            raise TaskError(f"{what} has an array {list(values.shape)} of {values.dtype}: must be numbers")
+        return torch.from_numpy(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
+    if isinstance(values, dict):
+        return {key: _tensors(value, what) for key, value in values.items()}
+    return tuple(_tensors(value, what) for value in values) if isinstance(values, tuple | list) else values
 
 
 def _take(tensors: Any, rows: torch.Tensor) -> Any:
@@ -82,16 +138,17 @@ def _lengths(tensors: Any) -> list[int]:
     return [len(tensors)]
 
 
-def to_device(batch: Any, device: torch.device) -> Any:
-    """Move tensors, however they are nested in tuples, lists and dicts.
+def to_device(batch: Any, device: torch.device, number: torch.dtype = torch.float64) -> Any:
+    """Move tensors, however they are nested in tuples, lists and dicts; what is float64 becomes a `number`.
 
-    >>> to_device({"a": [torch.zeros(1)]}, torch.device("cpu"))
+    >>> to_device({"a": [torch.zeros(1, dtype=torch.float64)]}, torch.device("cpu"), torch.float32)
     {'a': [tensor([0.])]}
     """
     if isinstance(batch, torch.Tensor):
-        return batch.to(device, non_blocking=True)
+        return batch.to(device, number if batch.dtype == torch.float64 else batch.dtype, non_blocking=True)
     if isinstance(batch, dict):
-        return {key: to_device(value, device) for key, value in batch.items()}
+        return {key: to_device(value, device, number) for key, value in batch.items()}
     if isinstance(batch, tuple | list):
-        return type(batch)(to_device(value, device) for value in batch)
+        values = [to_device(value, device, number) for value in batch]
+        return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)
     return batch

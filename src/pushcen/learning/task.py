@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from pushcen.codec.schema import Share
-from pushcen.errors import LearningError, OptionError
+from pushcen.errors import OptionError, PushcenError, TaskError
+from pushcen.learning.mistakes import form_of, told
 from pushcen.learning.samples import Samples
 from pushcen.locate import locate
 
@@ -30,18 +31,31 @@ def total_of(values: Any, samples: int, client: str) -> float:
     2.0
     >>> total_of(torch.zeros(3, 9), 3, "client 7")
     Traceback (most recent call last):
-    pushcen.errors.LearningError: client 7: the metric gave a tensor [3, 9] float32 for 3 samples: must be one ...
+    pushcen.errors.TaskError: client 7: the metric gave a tensor [3, 9] float32 for 3 samples: must be one ...
     """
     if isinstance(values, np.ndarray):
         values = torch.from_numpy(values)
     given = isinstance(values, torch.Tensor)
     if not given or values.dim() < 1 or values.shape[0] != samples or values.numel() != samples or values.is_complex():
-        what = f"a tensor {list(values.shape)} {str(values.dtype)[6:]}" if given else f"{values!r:.40}, {type(values)}"
-        raise LearningError(
+        what = f"a tensor {form_of(values)}" if given else f"{values!r:.40}, {type(values)}"
+        raise TaskError(
             f"{client}: the metric gave {what} for {samples} samples: must be one number a sample, a tensor [{samples}]"
             "; no mean over the batch, and where a sample has several outputs, the mean over these"
         )
     return float(values.double().sum())
+
+
+def one_loss(loss: Any, client: str) -> torch.Tensor:
+    """Return a loss if it is one number.
+
+    >>> one_loss(torch.zeros(3), "client 7")
+    Traceback (most recent call last):
+    pushcen.errors.TaskError: client 7: the loss gave a tensor [3] float32: must be one number, the mean over ...
+    """
+    if isinstance(loss, torch.Tensor) and loss.numel() == 1:
+        return loss
+    given = f"a tensor {form_of(loss)}" if isinstance(loss, torch.Tensor) else f"{loss!r:.40}, {type(loss)}"
+    raise TaskError(f"{client}: the loss gave {given}: must be one number, the mean over the batch, as a tensor")
 
 
 @dataclass
@@ -88,7 +102,12 @@ def build_task(function: TaskFunction, client: int, clients: int, seed: int = 0)
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        task = function(client, clients)
+        try:
+            task = function(client, clients)
+        except PushcenError:
+            raise
+        except Exception as error:
+            raise TaskError(f"the task function failed for client {client}: {told(error)}") from error
     if not isinstance(task, Task):
-        raise LearningError(f"the task function gave {task!r:.80} for client {client}: must be a pushcen.learning.Task")
+        raise TaskError(f"the task function gave {task!r:.80} for client {client}: must be a pushcen.learning.Task")
     return task

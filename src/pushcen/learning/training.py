@@ -36,12 +36,16 @@ class Training:
     """off, or bfloat16: in what the forward pass may compute."""
     batch_norm: str = "local"
     """local: BatchNorm stays at home, for every method alike; shared: it travels and is averaged."""
+    give_up_after: int = 5
+    """After so many events in a row that diverged a simulated client no longer trains; 0: never."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise OptionError(f"training.{name} = {value!r}: must be a whole number from 1")
+        if type(self.give_up_after) is not int or self.give_up_after < 0:
+            raise OptionError(f"training.give_up_after = {self.give_up_after!r}: must be a whole number from 0")
         for name in ("lr", "momentum", "weight_decay"):
             if not isinstance(getattr(self, name), int | float):
                 raise OptionError(f"training.{name} = {getattr(self, name)!r}: must be a number")
@@ -57,17 +61,20 @@ class Training:
         _one_of("autocast", self.autocast, ("off", "bfloat16"))
         _one_of("batch_norm", self.batch_norm, ("local", "shared"))
         try:
-            torch.device(self.device)
+            known = torch.device(self.device).type != "meta"  # where tensors have no values
         except RuntimeError:
-            raise OptionError(f"training.device = {self.device!r}: must be cpu, cuda, cuda:1, mps, ...") from None
+            known = False
+        if not known:
+            raise OptionError(f"training.device = {self.device!r}: must be cpu, cuda, cuda:1, mps, ...")
 
     def optimise(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-        """Make the optimiser; `fused` takes one pass over memory where a loop takes ten."""
+        """Make the optimiser; `fused` takes one pass over memory where a loop takes ten; it knows no complex."""
         parameters = list(parameters)
+        fused = all(parameter.is_floating_point() for parameter in parameters)
         if self.optimiser == "sgd":
-            return SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, fused=True)
+            return SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay, fused=fused)
         kind = AdamW if self.optimiser == "adamw" else Adam
-        return kind(parameters, self.lr, weight_decay=self.weight_decay, fused=True)
+        return kind(parameters, self.lr, weight_decay=self.weight_decay, fused=fused)
 
     def steps(self, samples: int) -> int:
         """Count the optimiser's steps in one event; an incomplete last batch is dropped unless it is the only one.

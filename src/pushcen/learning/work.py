@@ -35,7 +35,7 @@ class Outcome:
 
     payloads: Payloads
     loss: float
-    """The mean training loss."""
+    """The mean training loss; not a number where nothing was trained."""
     steps: int
     samples: int
     flops: float
@@ -45,6 +45,10 @@ class Outcome:
     """How far training moved the weights (Delta in the paper); only if it was measured."""
     distortion: float | None = None
     """How far what was sent is from the weights (epsilon_c in the paper); only if it was measured."""
+    failure: str = ""
+    """Why the event failed, if it did; the learner is then as it was before it."""
+    trains: bool = True
+    """Whether the learner still trains, or has given up after too many failures."""
 
 
 @dataclass(frozen=True)

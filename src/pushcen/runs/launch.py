@@ -25,14 +25,16 @@ def launch(
     task: "TaskFunction | None" = None,
     observers: Sequence[Observer] = (),
     track: Iterable[str] = (),
+    strict: bool = False,
 ) -> Run:
     """Run `config` in `folder` to its end, or until it is interrupted; then draw its accuracy.
 
     A new folder is made. A run of the same config that is there already goes on, or, if it is finished, is left as it
-    is; another run is an error. `task` is the task function itself, where its name cannot be imported.
+    is; another run is an error. `task` is the task function itself, where its name cannot be imported. If `strict`,
+    a client whose training diverges ends the run.
     """
     there = Run.open(folder) if (folder / CONFIG).is_file() else None
-    done = carry_out(config, folder, task=task, observers=observers, track=track)
+    done = carry_out(config, folder, task=task, observers=observers, track=track, strict=strict)
     if there is None or not there.finished:
         draw(done)
     return done
@@ -45,6 +47,7 @@ def carry_out(
     task: "TaskFunction | None" = None,
     observers: Sequence[Observer] = (),
     track: Iterable[str] = (),
+    strict: bool = False,
 ) -> Run:
     """Do what `launch` does, and draw nothing: whoever shows a table first need not wait for matplotlib."""
     resume = (folder / CONFIG).is_file()
@@ -59,7 +62,8 @@ def carry_out(
     told = Many([*observers, *trackers(track, folder, config.plain())])
     if not resume:
         Folder(folder).write_config(config.plain())
-    simulate_world(config, function, folder, told, resume=resume, global_test=_global_test(config, function))
+    test = _global_test(config, function)
+    simulate_world(config, function, folder, told, resume=resume, global_test=test, strict=strict)
     return Run.open(folder)
 
 

@@ -41,7 +41,7 @@ def describe(method: Method, training: Training, learner: Learner, seed: int) ->
             about |= {f"{key}.{name}": str(getattr(codec, name)) for name in options}
         if start := learner.update.reference(codec):
             about[f"{key}.start"] = start.fingerprint.hex()
-    return about | {f"frozen.{name}": form for name, form in learner.frozen().items()}
+    return about | {f"frozen.{name}": form for name, form in learner.frozen.fingerprints().items()}
 
 
 def digest(about: Mapping[str, str]) -> bytes:

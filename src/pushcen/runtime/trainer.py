@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from pushcen.client import Client
-from pushcen.errors import LearningError, ModelError, PayloadError
+from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
 from pushcen.learning import Outcome, Payloads, Score, State, Work
 from pushcen.protocol import UNIT, Contact
 from pushcen.runtime.neighbours import Neighbours
@@ -69,6 +69,8 @@ class Trainer:
         try:
             trained = await loop.run_in_executor(self._thread, self._train, work)
         except (LearningError, ModelError, PayloadError) as error:
+            if isinstance(error, TaskError) and not node.client.learner.events:
+                raise  # it has never worked
             await self._recover(error)
             return
         files = await self.write(trained.state)

@@ -1,5 +1,6 @@
 """Looks at the world: counts what compute events made, and makes the rows of the metrics. Changes nothing."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +32,12 @@ class Looker:
         self.rows = 0
         self.last: Row | None = None
         self.best: Row | None = None  # of all rows, that with the best mean
+        self.failures: dict[str, Row] = {}  # by client: how many events failed, why the first did, whether it trains
 
     def stepped(self, node: Node, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:
         """Note a compute event; what its learner reports is counted when it is there."""
         contexts = [meter.stepped(node, work, envelopes, ticket) for meter in self._watching]
-        self._engine.collector.add((ticket,), self._collected, contexts)
+        self._engine.collector.add((ticket,), self._collected, (node.name, contexts))
 
     def pushed(self, node: Node, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
         """Note envelopes that belong to no compute event, and the new mass that each carries."""
@@ -76,7 +78,7 @@ class Looker:
         """Sum the whole run up."""
         engine, last = self._engine, self.last or {}
         late = [node.best for node in engine.nodes if node.late and node.best is not None]
-        return {
+        summary: Row = {
             "clients": engine.world.clients,
             "method": engine.world.method.name,
             "seed": engine.world.seed,
@@ -93,8 +95,10 @@ class Looker:
                 name: sum(getattr(node, name) for node in engine.nodes)
                 for name in ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
             },
+            "failures": {"events": self._failed_events(), "clients": self.failures},
             "meters": {meter.name: meter.summary() for meter in self.meters},
         }
+        return scores.finite(summary)  # type: ignore[no-any-return]
 
     def _evaluation(self, nodes: list[Node], what: str, at: Any) -> Reading:
         inputs = [] if at is None else [at]
@@ -113,7 +117,7 @@ class Looker:
     def _own(self, by_node: dict[Node, Score]) -> Row:
         """Note each client's best; tell the delayed clients apart."""
         for node, score in by_node.items():
-            if score.samples:
+            if score.samples and math.isfinite(score.metric):
                 node.best = score.metric if node.best is None else max(node.best, score.metric)
         row: Row = {}
         late = {node: score for node, score in by_node.items() if node.late}
@@ -124,11 +128,19 @@ class Looker:
             row["clients"] = {node.name: score.metric for node, score in by_node.items() if score.samples}
         return row
 
-    def _collected(self, facts: list[Outcome], contexts: list[Any]) -> None:
-        [outcome] = facts
+    def _failed_events(self) -> int:
+        return sum(client["events"] for client in self.failures.values())
+
+    def _collected(self, facts: list[Outcome], context: tuple[str, list[Any]]) -> None:
+        [outcome], (name, contexts) = facts, context
         self.flops += outcome.flops
-        self.loss[0] += outcome.loss
-        self.loss[1] += 1
+        if outcome.failure:
+            client = self.failures.setdefault(name, {"events": 0, "why": outcome.failure})
+            client["events"] += 1
+            client["trains"] = outcome.trains
+        elif outcome.trains:
+            self.loss[0] += outcome.loss
+            self.loss[1] += 1
         for meter, context in zip(self._watching, contexts, strict=True):
             meter.collected(outcome, context)
 
@@ -136,10 +148,13 @@ class Looker:
         row, readings = context
         row["train_loss"] = self.loss[0] / self.loss[1] if self.loss[1] else None
         row["flops"] = self.flops
+        row["failed_events"] = self._failed_events()
+        row["given_up"] = sum(not client["trains"] for client in self.failures.values())
         self.loss = [0.0, 0]
         given = iter(facts)
         for reading in readings:
             row |= reading.finish([next(given) for _ in reading.tickets])
+        row = scores.finite(row)
         self.rows += 1
         self.last = row
         accuracy = row["accuracy"]
@@ -149,7 +164,7 @@ class Looker:
 
     def save(self) -> dict[str, Any]:
         """Give everything, for `restore`."""
-        names = ("flops", "loss", "rows", "last", "best")
+        names = ("flops", "loss", "rows", "last", "best", "failures")
         return {name: getattr(self, name) for name in names} | {"meters": {m.name: m.save() for m in self.meters}}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -69,7 +69,7 @@ def gradient(learner: Learner) -> tuple[float, torch.Tensor]:
     model.zero_grad()
     total = 0.0
     for places in torch.arange(count).split(max(batch, 256)):  # type: ignore[no-untyped-call]
-        inputs, targets = data.to_device(gather(places), learner.device)
+        inputs, targets = learner.on_device(gather(places))
         loss = learner.loss(inputs, targets)[0] * (len(places) / count)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())

@@ -32,13 +32,14 @@ def simulate_world(
     resume: bool = False,
     global_test: Callable[[], Samples] | None = None,
     make: Make | None = None,
+    strict: bool = False,
 ) -> Summary:
     """Run a world; return its summary, which is also written into `folder` if there is one.
 
     `resume` goes on from the last checkpoint in the folder, to the same final bytes as a run that nothing disturbed.
-    Ctrl-C saves and ends cleanly (`summary["status"]` is then "interrupted"). A loss that is not finite raises a
-    LearningError; the folder can be resumed from its last checkpoint. `make` makes learners of another
-    kind than the task's.
+    Ctrl-C saves and ends cleanly (`summary["status"]` is then "interrupted"). A client whose training diverges goes
+    back to how it was before that event, and the others go on; if `strict`, it ends the run with a DivergenceError.
+    The folder can be resumed from its last checkpoint. `make` makes learners of another kind than the task's.
 
     >>> import torch
     >>> from pushcen.learning import Task, Training
@@ -61,7 +62,7 @@ def simulate_world(
     files = Folder(None if folder is None else Path(folder))
     with files.opened():
         saved = _saved(files, world, resume)
-        runs = start(world.executor, Host(make, global_test))
+        runs = start(world.executor, Host(make, global_test, strict))
         try:
             return Simulation(world, runs, files, observer or Quiet(), saved).go()
         finally:

@@ -8,17 +8,17 @@ from pushcen.learning import Score
 
 
 def of(found: Sequence[Score], prefix: str) -> dict[str, Any]:
-    """Sum the scores of several clients up. Who has no test data does not count.
+    """Sum the scores of several clients up. Who has no test data does not count, nor what is not finite.
 
     >>> of([Score(0.5, 1.0, 10), Score(1.0, 2.0, 10)], "")
     {'accuracy': 0.75, 'accuracy_sd': 0.25, 'accuracy_worst_tenth': 0.5, 'loss': 1.5}
     """
     found = [score for score in found if score.samples]
-    metrics = sorted(score.metric for score in found)
+    metrics = sorted(score.metric for score in found if math.isfinite(score.metric))
     return {
         **spread(metrics, f"{prefix}accuracy"),
         f"{prefix}accuracy_worst_tenth": mean(metrics[: math.ceil(len(metrics) / 10)]),
-        f"{prefix}loss": mean([score.loss for score in found]),
+        f"{prefix}loss": mean([score.loss for score in found if math.isfinite(score.loss)]),
     }
 
 
@@ -41,3 +41,14 @@ def mean(values: Sequence[float]) -> float | None:
     0.3333333333333333
     """
     return math.fsum(values) / len(values) if values else None
+
+
+def finite(value: Any) -> Any:
+    """Put None in place of numbers that are not finite: JSON has none.
+
+    >>> finite({"loss": float("nan"), "clients": {"3": 0.5}})
+    {'loss': None, 'clients': {'3': 0.5}}
+    """
+    if isinstance(value, dict):
+        return {name: finite(inner) for name, inner in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

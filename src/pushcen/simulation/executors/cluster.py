@@ -36,9 +36,9 @@ class Promise(Ticket):
 class Worker:
     """An actor's inside: a host, and payloads turned to bytes and back."""
 
-    def __init__(self, make: Make, global_test: Callable[[], Samples] | None) -> None:
+    def __init__(self, make: Make, global_test: Callable[[], Samples] | None, strict: bool) -> None:
         torch.set_num_threads(1)
-        self._host = Host(make, global_test)
+        self._host = Host(make, global_test, strict)
 
     def run(self, client: int, operations: Sequence[Operation], *inputs: Any) -> tuple[Any, Any]:
         """Carry a task out."""
@@ -62,7 +62,7 @@ class Cluster:
         if self._starts:
             ray.init(address=address or None, include_dashboard=False, log_to_driver=False, configure_logging=False)
         actor: Any = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(Worker)
-        self._actors: list[Any] = [actor.remote(host.make, host.global_test) for _ in range(workers)]
+        self._actors: list[Any] = [actor.remote(host.make, host.global_test, host.strict) for _ in range(workers)]
         self._keys = 0
 
     def submit(self, client: int, operations: Sequence[Operation], inputs: Sequence[Promise] = ()) -> Promise:

@@ -67,6 +67,8 @@ class Host:
 
     make: Make
     global_test: Callable[[], Samples] | None = None
+    strict: bool = False
+    """Whether an event that diverges ends the run."""
     learners: dict[int, Any] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
     _global: Samples = None
@@ -86,7 +88,7 @@ class Host:
             learner = self.learners[client] = self.make(client)
             self._check_own(client, learner)
         samples, schema = data.count(learner.task.train), learner.schema
-        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, learner.frozen()), None
+        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, learner.frozen.fingerprints()), None
 
     def do_fold(self, client: int, given: Iterator[Any], weight: int, part: int) -> tuple[None, None]:
         """Merge a message early."""
@@ -116,7 +118,9 @@ class Host:
     ) -> tuple[Outcome, Any]:
         """Run a compute event; the payloads are the product."""
         models = list(map(Model._make, zip(weights, parts, given, strict=False)))
-        outcome = self.learners[client].step(Work(own, models, adopts), encode=encode, measure=measure)
+        learner = self.learners[client]
+        step = learner.step if self.strict or not isinstance(learner, Learner) else learner.attempt
+        outcome = step(Work(own, models, adopts), encode=encode, measure=measure)
         return outcome, outcome.payloads
 
     def do_encode(self, client: int, _: Iterator[Any]) -> tuple[None, Any]:

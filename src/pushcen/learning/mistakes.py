@@ -1,0 +1,68 @@
+"""Errors in what the user brought, told in one line: what was raised, where, and what it was given."""
+
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pushcen.errors import DivergenceError, PushcenError, TaskError
+
+_OURS = str(Path(__file__).parents[1])
+_HINTS = {
+    "more than 1 value per channel": "BatchNorm needs two samples a batch: data.min_samples, or another norm",
+    "does not require grad": "the loss must depend on what trains, and not be detached from it",
+    "out of memory": "a smaller training.batch may help",
+}
+
+
+def told(error: BaseException) -> str:
+    """Say what was raised, in which line of the user's own code if it was there, and what may help.
+
+    >>> told(KeyError("age"))
+    "KeyError: 'age'"
+    """
+    lines = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {lines[0]:.300}" if lines else type(error).__name__
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith((_OURS, "<")) and "site-packages" not in frame.filename:
+            text += f" ({Path(frame.filename).name}, line {frame.lineno})"
+            break
+    return text + "".join(f"; {hint}" for sign, hint in _HINTS.items() if sign in str(error))
+
+
+@contextmanager
+def blaming(where: str, trained: Iterable[torch.Tensor]) -> Iterator[None]:
+    """Say where the user's own code has failed; what fails on weights that are not finite has diverged.
+
+    >>> with blaming("client 7, step 3", trained=[]):
+    ...     {}["age"]
+    Traceback (most recent call last):
+    pushcen.errors.TaskError: client 7, step 3: KeyError: 'age'...
+    """
+    try:
+        yield
+    except PushcenError:
+        raise
+    except Exception as error:
+        if all(bool(tensor.isfinite().all()) for tensor in trained):
+            raise TaskError(f"{where}: {told(error)}") from error
+        raise DivergenceError(f"{where}: {told(error)}; weights are not finite") from error
+
+
+def form_of(thing: Any) -> str:
+    """Describe a sample, a batch or an output: shapes and types, however they are nested.
+
+    >>> form_of(({"ids": torch.zeros(4, 2)}, [1, "a"]))
+    '({ids: [4, 2] float32}, [int, str])'
+    """
+    if isinstance(thing, torch.Tensor):
+        return f"{list(thing.shape)} {str(thing.dtype).removeprefix('torch.')}"
+    if isinstance(thing, dict):
+        return "{" + ", ".join(f"{key}: {form_of(value)}" for key, value in list(thing.items())[:8]) + "}"
+    if isinstance(thing, tuple | list):
+        inner = ", ".join(map(form_of, thing[:8])) + (", ..." if len(thing) > 8 else "")
+        return f"({inner})" if isinstance(thing, tuple) else f"[{inner}]"
+    return type(thing).__name__
