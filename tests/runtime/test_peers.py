@@ -99,6 +99,25 @@ def test_a_copied_back_backup_gets_a_new_epoch_and_no_mass(tmp_path):
     run(story())
 
 
+def test_a_copy_is_a_copy_once(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        await until(lambda: world.events("p0") > 2)
+        await world.stop("p0")
+        shutil.copytree(world.state("p0"), tmp_path / "copy")
+        [node] = await world.start("p0", state=tmp_path / "copy")
+        await until(lambda: not node.stale and node.peer.held > 0)
+        me = node.peer.me
+        assert me != "p0/1"
+        await world.stop("p0")
+        [node] = await world.start("p0", state=tmp_path / "copy")
+        assert (node.peer.me, node.peer.boot) == (me, 2)
+        await world.stop()
+
+    run(story(), 120)
+
+
 @pytest.mark.parametrize("boots", [1, 3], ids=["in one boot", "over several boots"])
 def test_a_restored_disk_is_found_out_by_what_others_know(tmp_path, boots):
     """A snapshot of a whole disk leaves no trace in the folder; then it is the others who know better."""

@@ -2,13 +2,19 @@
 
 import collections
 import random
+import shutil
 import statistics
+import subprocess
+import sys
 import time
 
 import pytest
 
+from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
+from pushcen.runtime.generations import generation_of
 from pushcen.runtime.local import LocalNetwork
+from pushcen.runtime.store import read_state
 
 DIGITS, TINY = "tests.runtime.tasks:digits", "tests.runtime.tasks:tiny"
 QUICK = {"runtime.gossip_every": 0.5, "runtime.hello_every": 1.0, "runtime.retry_first": 0.2, "runtime.retry_last": 2.0}
@@ -62,6 +68,58 @@ def test_kills_at_every_moment_lose_and_make_no_mass(tmp_path):
     network, moments = survive(tmp_path, peers=3, events=12, kills=3, chances=chances, task=TINY, seconds=600)
     assert sum(moments.values()) >= 3
     assert all(network.events(name) == 12 for name in network.names)
+
+
+def test_real_peers_half_of_them_down_are_founded_anew_by_one_command(tmp_path):
+    network = LocalNetwork(tmp_path, TINY, 4, None, {**QUICK, "runtime.pause": 0.05})
+    folder, names = network.authority.folder, network.names
+
+    def pushcen(*words):
+        command = [sys.executable, "-m", "pushcen", *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+    def wait(condition):
+        end = time.monotonic() + 180
+        while not condition():
+            assert time.monotonic() < end, {name: network.last_words(name) for name in names}
+            time.sleep(0.2)
+
+    def trained(*some, more=3):
+        goal = {name: network.events(name) + more for name in some}
+        wait(lambda: all(network.events(name) >= goal[name] for name in some))
+
+    def is_in(number, *some):
+        try:
+            peers = [read_state(network.state(name))["peer"]["peer"] for name in some]
+        except (LedgerError, KeyError):
+            return False  # one of them has only just begun
+        return set(map(generation_of, peers)) == {number}
+
+    network.start()
+    try:
+        trained(*names)
+        network.kill("p2")
+        network.kill("p3")
+        told = pushcen("refound", folder, "--founders", "p0,p2", "--to", network.addresses["p1"])
+        assert (told.returncode, "generation 1, founded by p0, p2" in told.stdout) == (0, True), told.stderr
+        wait(lambda: is_in(1, "p0", "p1"))
+        audited = pushcen("audit", *map(network.state, names))
+        assert "p2/1 has not entered" in audited.stdout
+        shutil.rmtree(network.state("p3"))  # this one has lost its disk, too
+        network.start("p2", "p3")
+        wait(lambda: is_in(1, *names))
+        trained("p0", "p1", "p2")
+        wait(lambda: all(read_state(network.state(name))["peer"]["held"] for name in names))
+    finally:
+        network.stop()
+    assert [read_state(network.state(name))["peer"]["founded"] for name in names] == [UNIT, 0, UNIT, 0]
+    found = network.audit()
+    assert (found.violations, found.missing, found.balanced) == ([], {}, True)
+    assert found.held + found.on_links == 2 * UNIT
+    audited = pushcen("audit", *map(network.state, names))
+    assert audited.returncode == 0, audited.stdout
+    again = pushcen("refound", folder, "--to", "127.0.0.1:1")
+    assert (again.returncode, "nobody was told" in again.stderr) == (2, True), again.stdout
 
 
 @pytest.mark.slow

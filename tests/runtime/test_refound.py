@@ -3,21 +3,14 @@
 import asyncio
 import random
 import shutil
-import subprocess
-import sys
-import time
 
 import pytest
 
-from pushcen.errors import CertificateError, LedgerError
-from pushcen.protocol import UNIT, Envelope, Farewell
+from pushcen.errors import LedgerError
+from pushcen.protocol import UNIT, Envelope
 from pushcen.runtime import driver
-from pushcen.runtime.authority import Authority
-from pushcen.runtime.generations import Generation, generation_of
-from pushcen.runtime.identity import Certified
-from pushcen.runtime.local import LocalNetwork
+from pushcen.runtime.generations import generation_of
 from pushcen.runtime.operator import deliver
-from pushcen.runtime.records import Records, farewell_fields
 from pushcen.runtime.store import Store, read_state
 from pushcen.runtime.wire import Hello
 
@@ -230,172 +223,6 @@ def test_who_is_leaving_leaves_in_the_new_generation(tmp_path):
         assert found.held + found.on_links == 3 * UNIT
 
     run(story(), 150)
-
-
-def test_a_copy_is_a_copy_once(tmp_path):
-    async def story():
-        world = World(tmp_path, pause=0.02)
-        await world.start(*world.names)
-        await until(lambda: world.events("p0") > 2)
-        await world.stop("p0")
-        shutil.copytree(world.state("p0"), tmp_path / "copy")
-        [node] = await world.start("p0", state=tmp_path / "copy")
-        await until(lambda: not node.stale and node.peer.held > 0)
-        me = node.peer.me
-        assert me != "p0/1"
-        await world.stop("p0")
-        [node] = await world.start("p0", state=tmp_path / "copy")
-        assert (node.peer.me, node.peer.boot) == (me, 2)
-        await world.stop()
-
-    run(story(), 120)
-
-
-def test_real_peers_half_of_them_down_are_founded_anew_by_one_command(tmp_path):
-    settings = {"runtime.gossip_every": 0.5, "runtime.hello_every": 1.0, "runtime.retry_first": 0.2}
-    settings |= {"runtime.retry_last": 2.0, "runtime.pause": 0.05}
-    network = LocalNetwork(tmp_path, "tests.runtime.tasks:tiny", 4, None, settings)
-    folder, names = network.authority.folder, network.names
-
-    def pushcen(*words):
-        command = [sys.executable, "-m", "pushcen", *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-
-    def wait(condition):
-        end = time.monotonic() + 180
-        while not condition():
-            assert time.monotonic() < end, {name: network.last_words(name) for name in names}
-            time.sleep(0.2)
-
-    def trained(*some, more=3):
-        goal = {name: network.events(name) + more for name in some}
-        wait(lambda: all(network.events(name) >= goal[name] for name in some))
-
-    def is_in(number, *some):
-        try:
-            peers = [read_state(network.state(name))["peer"]["peer"] for name in some]
-        except (LedgerError, KeyError):
-            return False  # one of them has only just begun
-        return set(map(generation_of, peers)) == {number}
-
-    network.start()
-    try:
-        trained(*names)
-        network.kill("p2")
-        network.kill("p3")
-        told = pushcen("refound", folder, "--founders", "p0,p2", "--to", network.addresses["p1"])
-        assert (told.returncode, "generation 1, founded by p0, p2" in told.stdout) == (0, True), told.stderr
-        wait(lambda: is_in(1, "p0", "p1"))
-        audited = pushcen("audit", *map(network.state, names))
-        assert "p2/1 has not entered" in audited.stdout
-        shutil.rmtree(network.state("p3"))  # this one has lost its disk, too
-        network.start("p2", "p3")
-        wait(lambda: is_in(1, *names))
-        trained("p0", "p1", "p2")
-        wait(lambda: all(read_state(network.state(name))["peer"]["held"] for name in names))
-    finally:
-        network.stop()
-    assert [read_state(network.state(name))["peer"]["founded"] for name in names] == [UNIT, 0, UNIT, 0]
-    found = network.audit()
-    assert (found.violations, found.missing, found.balanced) == ([], {}, True)
-    assert found.held + found.on_links == 2 * UNIT
-    audited = pushcen("audit", *map(network.state, names))
-    assert audited.returncode == 0, audited.stdout
-    again = pushcen("refound", folder, "--to", "127.0.0.1:1")
-    assert (again.returncode, "nobody was told" in again.stderr) == (2, True), again.stdout
-
-
-@pytest.fixture
-def authority(tmp_path):
-    authority = Authority.found(tmp_path / "a", "wards", ["ann", "bob"])
-    for name in ("ann", "bob", "eve"):
-        authority.issue(name)
-    return authority
-
-
-def records_of(authority):
-    return Records(Certified(authority.folder / "ann"))
-
-
-def test_numbers_do_not_repeat_and_founders_can_be_there(authority):
-    assert authority.generation() == Generation(0, ("ann", "bob"))
-    authority.refound(["eve"])
-    again = Authority.open(authority.folder)
-    assert again.generation() == Generation(1, ("eve",))
-    again.refound(["ann"])
-    assert again.generation().number == 2
-    again.refound(["ann"], number=7)
-    for number in (0, 2, 7, 2**15):
-        with pytest.raises(CertificateError, match="generation"):
-            again.refound(["ann"], number=number)
-    for founders in ([], ["ann", "ann"], ["nobody"], ["Ann"]):
-        with pytest.raises(CertificateError, match="founders"):
-            again.refound(founders)
-    again.revoke("eve")
-    with pytest.raises(CertificateError, match="founders eve: must have a certificate that is not revoked"):
-        again.refound(["ann", "eve"])
-    assert again.generation() == Generation(7, ("ann",))
-    assert (again.issue("late") / "refound.signed").exists()
-    with pytest.raises(CertificateError, match="bob/1: is of generation 0"):
-        again.forget("bob/1")
-    assert again.forget(f"ann/{7 << 48 | 1}")
-
-
-def test_only_the_authority_founds_anew_and_each_number_once(authority):
-    records = records_of(authority)
-    eve = Certified(authority.folder / "eve")
-    with pytest.raises(CertificateError, match="eve may not make"):
-        records.add(eve.sign(Generation(1, ("eve",)).fields()))
-    shutil.copytree(authority.folder, authority.folder.parent / "b")
-    other = Authority.open(authority.folder.parent / "b")  # a backup of the authority, which counts for itself
-    first, second, newer = authority.refound(["ann"]), other.refound(["bob"]), authority.refound(["eve"])
-    assert records.add(first) == Generation(1, ("ann",))
-    for entered in (False, True):
-        if entered:
-            records.enter(records.next)
-        with pytest.raises(CertificateError, match="another refound numbered 1, founded by bob, not by ann"):
-            records.add(second)
-        assert records.newest == Generation(1, ("ann",))
-    assert records.add(newer) == Generation(2, ("eve",))
-    assert records.add(first) is None
-    assert records.missing([]) == [newer]
-    assert records.generation.number == 1  # until this peer has entered it
-    other.refound(["bob"])
-    settled = other.refound(["bob"], settings={"method.clusters": 8})
-    with pytest.raises(CertificateError, match=r"refound 3 changes method\.clusters, which this pushcen cannot"):
-        records.add(settled)
-
-
-def test_what_was_said_of_an_earlier_generation_counts_no_more(authority):
-    records = records_of(authority)
-    assert records.add(authority.forget("bob/1")) == ("bob/1", UNIT)
-    record = authority.refound(["ann", "bob"])
-    late = authority.forget(f"bob/{FIRST}")
-    assert records.add(late) is None  # not yet: this peer is in the generation before
-    records.add(record)
-    entering = records.save(records.next)
-    records.enter(records.next)
-    assert list(records.said()) == [(f"bob/{FIRST}", UNIT)]
-    saved = records.save()
-    assert set(saved) == {one.SerializeToString().hex() for one in (record, late)}
-    for text in (saved, entering):
-        again = records_of(authority)
-        again.restore(text, 1)
-        assert (again.generation, again.next) == (Generation(1, ("ann", "bob")), None)
-        assert again.save() == saved
-
-
-def test_a_ledger_whose_records_hold_no_more_is_still_opened(authority):
-    """As after the certificate of somebody who had left was revoked: what it said was done long ago."""
-    eve = Certified(authority.folder / "eve")
-    records = records_of(authority)
-    records.add(eve.sign(farewell_fields(Farewell("eve/1", {}))))
-    records.add(authority.forget("bob/1"))
-    saved = records.save()
-    again = records_of(authority)
-    again._identity.revoke(authority.revoke("eve"))
-    assert ["was revoked" in wrong for wrong in again.restore([*saved, "junk", "ff"], 0)] == [True, False, False]
-    assert list(again.said()) == [("bob/1", UNIT)]
 
 
 def test_a_newer_generation_that_comes_in_the_middle_is_asked_for_first(tmp_path, monkeypatch):
