@@ -10,9 +10,11 @@ from pushcen.methods import AsyncDFedAvg, DivShare, PushCen, SwiftRandom
 from pushcen.protocol import UNIT, epoch_of
 from pushcen.runtime.claims import read_word
 from pushcen.runtime.export import weights_of
+from pushcen.runtime.neighbours import Line
 from pushcen.runtime.operator import deliver
 from pushcen.runtime.wire import Signed
 
+from .tasks import lenet
 from .world import LIMIT, World, run, until
 
 
@@ -41,6 +43,26 @@ def test_methods_without_mass_run_too(tmp_path, method):
         await world.check(founded=0)
 
     run(story())
+
+
+@pytest.mark.parametrize("chunk_kb", [16, 1024], ids=["in pieces", "in one"])
+def test_a_model_arrives_in_one_message_or_in_many(tmp_path, chunk_kb, monkeypatch):
+    sent, push = set(), Line.push
+
+    async def noted(self, pieces, timeout):
+        sent.add(isinstance(pieces, bytes))
+        return await push(self, pieces, timeout)
+
+    async def story():
+        monkeypatch.setattr(Line, "push", noted)
+        world = World(tmp_path, names=("p0", "p1"), task=lenet, chunk_kb=chunk_kb)
+        await world.start("p0", "p1", events=2, settings={"start_with": 1})
+        await until(lambda: all(world.node(n).metrics.received.labels("news")._value.get() > 0 for n in world.names))
+        assert all(world.node(name).metrics.refusals.labels("malformed")._value.get() == 0 for name in world.names)
+        await world.check()
+
+    run(story())
+    assert sent == {chunk_kb == 1024}
 
 
 def test_who_joins_late_starts_with_nothing_and_adopts(tmp_path):

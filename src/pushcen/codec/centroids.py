@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from functools import lru_cache
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -50,7 +51,7 @@ class Centroids(Codec, plain_name="centroids"):
     @classmethod
     def read(cls, header: Header, body: Bytes) -> Self:  # noqa: ARG003
         """Return the codec that a header names."""
-        return cls(header.parameter)
+        return cast(Self, _read(cls, header.parameter))  # type: ignore[arg-type]
 
     @property
     def bits(self) -> int:
@@ -60,8 +61,7 @@ class Centroids(Codec, plain_name="centroids"):
     def size(self, schema: Schema) -> int:
         """Return the length of the body in bytes."""
         tables = len(schema.clustered)
-        packed = sum(self._packed_size(entry) for entry in schema.clustered)
-        return 4 * tables * (self.clusters - 1) + 4 * schema.plain_size + tables + packed
+        return 4 * tables * (self.clusters - 1) + 4 * schema.plain_size + tables + schema.packed(self.bits).size
 
     def with_left(self, rows: Rows, schema: Schema, left: torch.Tensor) -> Iterator[tuple[Entry, torch.Tensor]]:
         """Give the rows with what was left, within the range of the weights.
@@ -80,6 +80,7 @@ class Centroids(Codec, plain_name="centroids"):
     def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it."""
         tables, plain, zeros, packed = self._sections(schema, body)
+        lengths = schema.packed(self.bits).lengths
         layer = at = begin = 0
         for entry, row in rows:
             if not entry.size:
@@ -94,7 +95,7 @@ class Centroids(Codec, plain_name="centroids"):
             zeros[layer] = zero = cells.zero_index
             tables[layer, :zero], tables[layer, zero:] = cells.centroids[:zero], cells.centroids[zero + 1 :]
             kernels(row).assign_packed(row, cells, bins, self.bits, packed[begin:])
-            begin += self._packed_size(entry)
+            begin += lengths[layer]
             layer += 1
 
     def check(self, schema: Schema, body: Bytes) -> None:
@@ -106,17 +107,18 @@ class Centroids(Codec, plain_name="centroids"):
             raise PayloadError(f"the payload's zero index {zeros.max()} is beyond its {self.clusters} centroids")
         if (np.diff(_with_zero(tables, zeros), axis=1) < 0).any():
             raise PayloadError("the payload's centroids are not sorted around zero")
+        bits = self.bits
+        lengths, _, last, used = schema.packed(bits)
+        if (over := packed[last] >> used).any():
+            raise PayloadError(f"the indices of {schema.clustered[over.argmax()].name} do not end in zero bits")
+        if self.clusters == 1 << bits:
+            return
         begin = 0
-        for entry in schema.clustered:
-            indices = packed[begin : begin + self._packed_size(entry)]
-            begin += indices.size
-            unused = 8 * indices.size - self.bits * entry.size
-            if int(indices[-1]) >> (8 - unused):
-                raise PayloadError(f"the indices of {entry.name} do not end in zero bits")
-            if self.clusters < 1 << self.bits:
-                highest = cpu.highest_index(indices, self.bits, entry.size)
-                if highest >= self.clusters:
-                    raise PayloadError(f"{entry.name} has index {highest}, beyond its {self.clusters} centroids")
+        for entry, length in zip(schema.clustered, lengths, strict=True):
+            highest = cpu.highest_index(packed[begin : begin + length], bits, entry.size)
+            begin += length
+            if highest >= self.clusters:
+                raise PayloadError(f"{entry.name} has index {highest}, beyond its {self.clusters} centroids")
 
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:
         """Add `weight` times the decoded model, one pass over the packed indices."""
@@ -131,9 +133,6 @@ class Centroids(Codec, plain_name="centroids"):
         tables, _, zeros, _ = self._sections(schema, body)
         return _with_zero(tables, zeros)
 
-    def _packed_size(self, entry: Entry) -> int:
-        return -(-entry.size * self.bits // 8)
-
     def _sections(self, schema: Schema, body: Bytes) -> tuple[Values, Values, Bytes, Bytes]:
         tables = len(schema.clustered)
         plain = 4 * tables * (self.clusters - 1)
@@ -144,6 +143,12 @@ class Centroids(Codec, plain_name="centroids"):
             body[zeros : zeros + tables],
             body[zeros + tables :],
         )
+
+
+@lru_cache(maxsize=256)
+def _read(kind: type["Centroids"], clusters: int) -> "Centroids":
+    """Make the codec that a header names: once, not for every message."""
+    return kind(clusters)
 
 
 def _with_zero(tables: Values, zeros: Bytes) -> Values:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, zip_longest
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -119,6 +120,20 @@ class Schema:
         clustered, plain = ([span for entry, span in places if entry.clustered == kind] for kind in (True, False))
         return np.array(clustered, np.int64).reshape(-1, 2), np.array(plain, np.int64).reshape(-1, 2)
 
+    def packed(self, bits: int) -> "Packed":
+        """Return where the clustered entries' indices are when they are packed at so many bits, layer after layer."""
+        found = self._packed.get(bits)
+        if found is None:
+            sizes = np.array([entry.size for entry in self.clustered], np.int64)
+            lengths = -(-sizes * bits // 8)
+            used = (8 - (8 * lengths - bits * sizes)).astype(np.uint8)
+            found = self._packed[bits] = Packed(tuple(lengths.tolist()), int(lengths.sum()), lengths.cumsum() - 1, used)
+        return found
+
+    @cached_property
+    def _packed(self) -> "dict[int, Packed]":
+        return {}
+
     def tensors(self, model: nn.Module) -> list[torch.Tensor]:
         """Return the model's tensors in the order of the entries; refuse a model that does not fit.
 
@@ -155,6 +170,15 @@ class Schema:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.entries))
+
+
+class Packed(NamedTuple):
+    """Where packed indices are: the bytes of each layer, of all, each layer's last byte, and the bits in use there."""
+
+    lengths: tuple[int, ...]
+    size: int
+    last: NDArray[np.int64]
+    used: NDArray[np.uint8]
 
 
 def _travellers(model: nn.Module, batch_norm: bool) -> Iterator[tuple[str, torch.Tensor, bool]]:

@@ -1,6 +1,7 @@
 """What passes between peers: identities, envelopes, answers, farewells. Plain facts, with no behaviour."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, NewType
 
 from pushcen.errors import ProtocolError
@@ -44,6 +45,11 @@ def check_id(text: str) -> PeerId:
     """
     if not isinstance(text, str):
         raise ProtocolError(f"peer {text!r:.80}: must be text, name/epoch")
+    return _checked_id(text)
+
+
+@lru_cache(maxsize=4096)
+def _checked_id(text: str) -> PeerId:
     name, _, epoch = text.rpartition("/")
     plain = epoch.isascii() and epoch.isdigit() and len(epoch) <= 19 and str(int(epoch)) == epoch
     if not name or not plain or int(epoch) > LIMIT or len(text.encode(errors="replace")) > 255:

@@ -45,6 +45,7 @@ class Line:
         self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
         self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
         self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
+        self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
         self._metadata = (("pushcen-name", name),)
 
     async def hello(self, hello: Hello, timeout: float) -> Hello:
@@ -57,9 +58,10 @@ class Line:
         data = await self._gossip(news.SerializeToString(), timeout=timeout, metadata=self._metadata)
         return News.FromString(data)
 
-    async def push(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
-        """Push, and return the answer."""
-        return Hello.FromString(await self._push(pieces, timeout=timeout, metadata=self._metadata))
+    async def push(self, pieces: AsyncIterator[bytes] | bytes, timeout: float) -> Hello:
+        """Push pieces, or the only one there is, which takes half the calls of gRPC; return the answer."""
+        push = self._push_whole if isinstance(pieces, bytes) else self._push
+        return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
 
     async def ready(self, timeout: float) -> bool:
         """Say whether there is a connection, or is one soon."""
@@ -200,12 +202,11 @@ class Neighbours:
             self._budget.give(len(payload))
             self._room.set()
 
-    async def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes]:
+    def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes] | bytes:
         size = self._node.settings.chunk_kb << 10
         header, view = header_bytes(envelope, len(data)), memoryview(data)
-        yield write_piece(header, view[:size], self._node.progress().SerializeToString())
-        for begin in range(size, len(data), size):
-            yield write_piece(b"", view[begin : begin + size])
+        first = write_piece(header, view[:size], self._node.progress().SerializeToString())
+        return first if len(data) <= size else _all(first, view, size)
 
     def _is_there(self, name: str, envelope: Envelope) -> bool:
         contact = self._node.members.contact(name)
@@ -246,6 +247,13 @@ class Neighbours:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self._node.log.seldom(f"bug {error!r:.200}", "a task failed", text=repr(error))
+
+
+async def _all(first: bytes, data: memoryview, size: int) -> AsyncIterator[bytes]:
+    """Give a payload's first piece, and then the rest of it."""
+    yield first
+    for begin in range(size, len(data), size):
+        yield write_piece(b"", data[begin : begin + size])
 
 
 def _short(error: BaseException) -> str:

@@ -18,7 +18,7 @@ from pushcen.runtime.identity import Identity
 from pushcen.runtime.settings import Runtime
 from pushcen.runtime.standing import Standing
 from pushcen.runtime.store import Store
-from pushcen.runtime.wire import MAJOR, MINOR, Hello, Link, News, Signed
+from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
 
 
 class Refusal(Exception):  # noqa: N818
@@ -58,9 +58,8 @@ class Node(Standing):
         if other is not None:
             answer = self.peer.answer(other)
             committed = self._durable.get(other, [0])[0]
-            message.link.CopyFrom(
-                Link(sender=other, credited=_bytes(min(answer.credited, committed)), accepted=_bytes(answer.accepted))
-            )
+            link, credited = message.link, min(answer.credited, committed)
+            link.sender, link.credited, link.accepted = other, _bytes(credited), _bytes(answer.accepted)
         if name := name or (name_of(other) if other else ""):
             if not news:  # else its newest word came with this very push
                 self._check_words(name)
