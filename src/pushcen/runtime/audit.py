@@ -54,10 +54,10 @@ def examine(folders: Sequence[Path]) -> Findings:
     wrong = [*map(str, found.violations), *_impossible(ledgers, states, units)]
     if not found.balanced:
         wrong.append(f"{found.founded / UNIT:.9f} was founded, and that is not what all there is adds up to")
-    if found.written_off < 0:
-        wrong.append(f"written off is {found.written_off / UNIT:.9f}: who was forgotten gave out mass that never was")
-    if units is not None and sum(found.missing.values()) + sum(units[name] for name in absent) < 0:
-        wrong.append("those whose ledgers are not here gave out more than they can ever have had")
+    outside = found.written_off + sum(found.missing.values()) + sum((units or {})[name] for name in absent)
+    if units is not None and outside < 0:
+        givers = "who is not here" if absent or found.missing else "who was forgotten"
+        wrong.append(f"{givers} gave out {-outside / UNIT:.9f} more than there can ever have been")
     return Findings(found, still, late, wrong, unseen)
 
 
