@@ -3,10 +3,8 @@
 import statistics
 from pathlib import Path
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
-
 from pushcen.bench.averaging import Network, paper, unbalanced
+from pushcen.drawing import BLUE, GREEN, GREY, ORANGE, SKY, YELLOW, canvas, drawing, legend_below, write
 from pushcen.protocol import Buffer, pushcen
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
@@ -18,14 +16,14 @@ CASES = {
     "keep, 30 % in doubt": (Buffer(4, "keep"), Network(doubt=0.3)),
     "drop, nothing lost": (Buffer(4, "drop"), Network()),
 }
-COLOURS = ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00"]  # Okabe and Ito: safe for the colour-blind
+COLOURS = [BLUE, SKY, GREEN, YELLOW, ORANGE]
 STYLES = ["-", "--", "-", "-.", ":"]
 
 
 def averaging():
     print("| 200 peers, L = 4, 20 seeds | offset, root mean square | largest | spread, largest | least live mass |")
     print("|---|---|---|---|---|")
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
+    figure, (upper, lower) = canvas(2, height=5.6, sharex=True)
     for (label, (buffer, network)), colour, style in zip(CASES.items(), COLOURS, STYLES, strict=True):
         traces = [unbalanced(pushcen(buffer, receivers=0), seed, network).run(150, 2) for seed in SEEDS]
         offsets = [abs(trace.offset) for trace in traces]
@@ -34,13 +32,16 @@ def averaging():
         print(f"| {label} | {root:.1e} | {max(offsets):.1e} | {spread:.1e} | {live:.3g} |")
         times = traces[0].times
         middle = [statistics.median(column) for column in zip(*(trace.error for trace in traces), strict=True)]
-        left.semilogy(times, [max(value, 1e-16) for value in middle], style, color=colour, label=label)
+        upper.semilogy(times, [max(value, 1e-16) for value in middle], style, color=colour, label=label)
         middle = [statistics.median(column) for column in zip(*(trace.live for trace in traces), strict=True)]
-        right.semilogy(times, middle, style, color=colour, label=label)
-    left.set(xlabel="pseudo-time", ylabel="distance from the true average\n(root mean square, median of 20 seeds)")
-    right.set(xlabel="pseudo-time", ylabel="live mass, share of what was founded\n(median of 20 seeds)")
-    right.legend(fontsize=8, loc="center right")
-    save(figure, "protocol_averaging.png")
+        lower.semilogy(times, middle, style, color=colour, label=label)
+    upper.set(ylabel="distance from the true average\n(root mean square)")
+    upper.set_title("median of 20 seeds", fontsize=9, loc="right", color=GREY)
+    for axes in (upper, lower):
+        axes.yaxis.set_major_formatter("{x:g}")
+    lower.set(xlabel="pseudo-time", ylabel="live mass\n(share of what was founded)")
+    legend_below(figure)
+    write(figure, PICTURES / "protocol_averaging.svg")
 
 
 def stranded():
@@ -51,16 +52,18 @@ def stranded():
     }
     print("\n| stranded mass, largest over time | 100 peers (the paper's) | 1,000 peers |")
     print("|---|---|---|")
-    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), sharey=True)
+    figure, axes = canvas(1, 2, height=3.2, sharey=True)
     for (label, network), colour, style in zip(worlds.items(), COLOURS[2:], STYLES[2:], strict=True):
         traces = [paper("keep", 1, network, peers).run(60, 2) for peers in (100, 1000)]
         for axis, trace in zip(axes, traces, strict=True):
             axis.plot(trace.times, trace.stranded, style, color=colour, label=label)
         print(f"| {label} | {max(traces[0].stranded):.1%} | {max(traces[1].stranded):.1%} |")
-    axes[0].set(xlabel="pseudo-time, 100 peers", ylabel="stranded mass, share of what was founded", ylim=(-0.03, 1.03))
-    axes[1].set(xlabel="pseudo-time, 1,000 peers")
-    axes[0].legend(fontsize=8)
-    save(figure, "protocol_stranded.png")
+    axes[0].set(xlabel="pseudo-time", ylabel="stranded mass\n(share of what was founded)", ylim=(-0.03, 1.03))
+    axes[1].set(xlabel="pseudo-time")
+    for axis, peers in zip(axes, (100, 1000), strict=True):
+        axis.set_title(f"{peers:,} peers", loc="left")
+    legend_below(figure)
+    write(figure, PICTURES / "protocol_stranded.svg")
 
 
 def replay():
@@ -71,16 +74,9 @@ def replay():
     print("| live mass, mean of 5 seeds | " + " | ".join(f"{share:.3%}" for share in live) + " |")
 
 
-def save(figure, name):
-    for axis in figure.axes:
-        axis.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(PICTURES / name, dpi=110)
-
-
 if __name__ == "__main__":
-    mpl.use("Agg")
     PICTURES.mkdir(parents=True, exist_ok=True)
-    averaging()
-    stranded()
+    with drawing():
+        averaging()
+        stranded()
     replay()

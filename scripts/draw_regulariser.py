@@ -7,20 +7,16 @@ strengths. Every panel shows the same layer of the same client.
 import copy
 import pathlib
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
 from pushcen.codec import cluster
+from pushcen.drawing import BLUE, ORANGE, canvas, drawing, write
 from pushcen.learning import Learner, Task, Training, Work
 from pushcen.methods import PushCen
 from pushcen.tasks import DataSource, ImageTask
 
 PICTURES = pathlib.Path(__file__).parent.parent / "docs" / "pictures"
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#666666"
 LAYER, CLUSTERS, EVENTS, CLIENTS = "fc1.weight", 8, 60, 20
 STRENGTHS = (0.0, 0.001, 0.1)
 
@@ -36,12 +32,8 @@ def trained(strength):
     return learner.model.get_parameter(LAYER).detach().clone()
 
 
-def main():
-    PICTURES.mkdir(exist_ok=True)
-    plt.rcParams.update(
-        {"svg.hashsalt": "pushcen", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
-    )
-    figure, axes = plt.subplots(len(STRENGTHS), 1, figsize=(8, 6.4), sharex=True, layout="constrained")
+def picture():
+    figure, axes = canvas(len(STRENGTHS), height=6.0, sharex=True)
     for panel, strength in zip(axes, STRENGTHS, strict=True):
         weights = trained(strength)
         found = cluster(weights, CLUSTERS)
@@ -49,12 +41,20 @@ def main():
         panel.hist(weights.numpy().ravel(), bins=np.linspace(-0.17, 0.17, 171), color=BLUE, alpha=0.75)
         for value in found.centroids.tolist():
             panel.axvline(value, color=ORANGE, linewidth=1.2, linestyle="--" if value else ":")
-        what = f"λ = {strength:g}" if strength else "no regulariser (λ = 0)"
-        panel.set_title(f"{what}: {error:.2%} of the weights' energy is lost when they are sent", fontsize=10)
+        what = f"lambda {strength:g}" if strength else "no regulariser (lambda 0)"
+        panel.set_title(f"{what}: {error:.2%} of the weights' energy is lost when they are sent", loc="left")
         panel.set_yscale("log")
+        panel.yaxis.set_major_formatter("{x:,g}")
         panel.set_ylabel("weights in a bin")
     axes[-1].set_xlabel(f"weight of {LAYER}, one client, after {EVENTS} events (dashed: its {CLUSTERS} centroids)")
-    figure.savefig(PICTURES / "regulariser.svg", metadata={"Date": None})
+    return figure
+
+
+def main():
+    PICTURES.mkdir(exist_ok=True)
+    with drawing():
+        figure = picture()
+    write(figure, PICTURES / "regulariser.svg")
 
 
 if __name__ == "__main__":

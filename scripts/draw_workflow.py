@@ -2,15 +2,11 @@
 
 import pathlib
 
-import matplotlib
-
-matplotlib.use("svg")
-import matplotlib.pyplot as plt
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
+from pushcen.drawing import BLUE, GREEN, GREY, INK, ORANGE, canvas, drawing, write
+
 PICTURES = pathlib.Path(__file__).parent.parent / "docs" / "pictures"
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
-INK = "#1c1c1c"
 
 WIDTH, HEIGHT, TOP, BOTTOM = 2.5, 1.5, 3.3, 0.6
 BOXES = {  # x, y, colour, title, text
@@ -24,7 +20,7 @@ BOXES = {  # x, y, colour, title, text
         "w and G: means of own and\nreceived, weighted by mass;\nmass: their sum",
     ),
     "cluster": (9.2, TOP, ORANGE, "cluster", "K centroids, one at zero:\nanchor G[A], and a mask\nof what is pruned"),
-    "train": (9.2, BOTTOM, GREEN, "train on own data", "loss + λ ‖w - anchor‖²,\npruned weights stay zero"),
+    "train": (9.2, BOTTOM, GREEN, "train on own data", "loss + lambda ‖w - anchor‖²,\npruned weights stay zero"),
     "encode": (6.0, BOTTOM, ORANGE, "cluster again, encode", "V and A, 5 bits a weight;\nown weights stay in full"),
     "split": (2.8, BOTTOM, BLUE, "split the mass", "k receivers and itself:\nS / (k + 1) each; the\nremainder stays"),
     "out": (-0.4, BOTTOM, GREY, "push", "to k peers that are\nonline; nobody waits"),
@@ -54,10 +50,8 @@ def arrow(axes, one, other):
     axes.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=15, lw=1.5, color=INK))
 
 
-def main():
-    PICTURES.mkdir(exist_ok=True)
-    plt.rcParams.update({"svg.hashsalt": "pushcen", "font.size": 10, "svg.fonttype": "path"})
-    figure, axes = plt.subplots(figsize=(11.4, 4.9), layout="constrained")
+def picture():
+    figure, axes = canvas(width=11.4, height=4.9)
     axes.add_patch(
         FancyBboxPatch(
             (2.5, 0.2), 9.5, 5.0, boxstyle="round,pad=0.1,rounding_size=0.2", fc="none", ec=GREY, lw=1, ls="--"
@@ -72,7 +66,14 @@ def main():
         arrow(axes, one, other)
     axes.set(xlim=(-0.6, 12.3), ylim=(-0.05, 5.45))
     axes.axis("off")
-    figure.savefig(PICTURES / "workflow.svg", metadata={"Date": None})
+    return figure
+
+
+def main():
+    PICTURES.mkdir(exist_ok=True)
+    with drawing():
+        figure = picture()
+    write(figure, PICTURES / "workflow.svg")
 
 
 if __name__ == "__main__":

@@ -47,11 +47,13 @@ def drawing() -> Iterator[None]:
         yield
 
 
-def canvas(rows: int = 1, columns: int = 1, *, height: float = 4.0, **options: Any) -> tuple["Figure", Any]:
+def canvas(
+    rows: int = 1, columns: int = 1, *, width: float = WIDTH, height: float = 4.0, **options: Any
+) -> tuple["Figure", Any]:
     """Return a figure and its axes, as `matplotlib.pyplot.subplots` does, with room made for every label."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, **options)
 
 

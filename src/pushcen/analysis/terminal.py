@@ -1,6 +1,7 @@
 """A table on a terminal. One that is too wide for it goes on below, its labels repeated: no number is ever cut."""
 
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pushcen.analysis.table import Table
 
 _LABEL = 14  # a label longer than this is folded before a column goes below
+_GAP = 2  # spaces between columns
+_LINES = 4  # of a column's title
 
 
 class Fitted:
@@ -34,37 +37,47 @@ class Fitted:
         if self.table.notes:
             yield Text("\n".join(self.table.notes), "table.caption")
 
-    def _pieces(self, width: int) -> Iterator[list[int]]:
-        """Yield the columns of each piece: all labels, and as many others as there is room for."""
+    def _pieces(self, width: int) -> list[list[int]]:
+        """Return the columns of each piece: all labels, and as many others as there is room for, evenly."""
         columns = self.table.columns
         labels = list(range(1 + max((at for at, c in enumerate(columns) if c.left), default=-1)))
-        piece = list(labels)
-        for at in range(len(labels), len(columns)):
-            if len(piece) > len(labels) and sum(self._least(c) + 1 for c in [*piece, at]) - 1 > width:
-                yield piece
-                piece = list(labels)
-            piece.append(at)
-        yield piece
+        others = range(len(labels), len(columns))
+        pieces = self._filled(labels, others, width, len(others))
+        even = -(-len(others) // len(pieces))
+        better = self._filled(labels, others, width, even)
+        return better if len(better) == len(pieces) else pieces
+
+    def _filled(self, labels: list[int], others: Sequence[int], width: int, most: int) -> list[list[int]]:
+        pieces = [list(labels)]
+        for at in others:
+            there = len(pieces[-1]) - len(labels)
+            if there and (there == most or sum(self._least(c) + _GAP for c in [*pieces[-1], at]) - _GAP > width):
+                pieces.append(list(labels))
+            pieces[-1].append(at)
+        return pieces
 
     def _least(self, at: int) -> int:
-        column, shown = self.table.columns[at], [cells[at] for cells in self.cells]
+        """Return how wide a column must be: no number and no word is cut, and a title has four lines at most."""
+        column, shown = self.table.columns[at], [len(cells[at]) for cells in self.cells]
+        longest = max(map(len, column.title.split(" ")))
         if column.left:
-            return max(min(_LABEL, max(map(len, shown), default=0)), *map(len, column.title.split(" ")))
-        return max(map(len, [*column.title.split(" "), *shown]))
+            return max(min(_LABEL, max(shown, default=0)), longest)
+        least = max(longest, *shown) if shown else longest
+        return next(w for w in range(least, least + 99) if len(textwrap.wrap(column.title, w)) <= _LINES)
 
     def _piece(self, columns: Sequence[int]) -> RichTable:
         piece = RichTable(
             box=box.SIMPLE_HEAD,
-            padding=0,
+            padding=(0, _GAP - 1, 0, 0),
             show_header=any(column.title for column in self.table.columns),
             show_edge=False,
             pad_edge=False,
         )
         for at in columns:
             column = self.table.columns[at]
-            title = escape(column.title if column.left else column.title.replace(" ", "\n"))
+            title = column.title if column.left else "\n".join(textwrap.wrap(column.title, self._least(at)))
             piece.add_column(
-                title,
+                escape(title),
                 justify="left" if column.left else "right",
                 no_wrap=not column.left,
                 overflow="fold",

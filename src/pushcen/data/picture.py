@@ -7,11 +7,12 @@ import numpy as np
 
 from pushcen.data.clients import Split
 from pushcen.data.summary import count
+from pushcen.drawing import BLUE, WIDTH, drawing, write
 from pushcen.errors import OptionError
 
 _SUFFIXES = (".svg", ".png", ".pdf")
-_DARK, _LIGHT = "#00336e", "#9db4d0"  # told apart in grey, too
-_FEW_TO_MANY = ["#dce8f5", "#6f9bd1", "#00336e"]  # one hue: only lightness tells, to every eye
+_LIGHT = "#99C7E0"  # told apart from blue in grey, too
+_FEW_TO_MANY = ["#DCEBF5", BLUE, "#002F4A"]  # one hue: only lightness tells, to every eye
 
 
 def draw(split: Split, out: Path) -> None:
@@ -26,18 +27,16 @@ def draw(split: Split, out: Path) -> None:
         raise OptionError(f"out = {str(out)!r}: must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}")
     if not out.absolute().parent.is_dir():
         raise OptionError(f"out = {str(out)!r}: there is no folder {str(out.parent)!r}")
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    dated = {".svg": "Date", ".pdf": "CreationDate"}.get(out.suffix.lower())  # left out: same split, same file
-    with mpl.rc_context({"svg.hashsalt": "pushcen", "font.size": 10, "text.parse_math": False}):
+    with drawing():
         figure = Figure(figsize=_size(split), layout="constrained")
         _fill(figure, split)
-        figure.savefig(out, dpi=150, metadata={dated: None} if dated else None)
+    write(figure, out)
 
 
 def _size(split: Split) -> tuple[float, float]:
-    return min(12, max(6.5, 2.5 + 0.09 * len(split))), min(9, max(4.0, 2.2 + 0.22 * len(split.data.classes)))
+    return min(12, max(WIDTH, 2.5 + 0.09 * len(split))), min(9, max(4.0, 2.2 + 0.22 * len(split.data.classes)))
 
 
 def _fill(figure: Any, split: Split) -> None:
@@ -49,12 +48,12 @@ def _fill(figure: Any, split: Split) -> None:
     bars, cells = figure.subplots(2, 1, sharex=True, height_ratios=[1, min(5, max(3, classes / 8))])
     train = [len(client.train) for client in split]
     test = [len(client.test) for client in split]
-    bars.bar(range(clients), train, width=0.85, color=_DARK, label="training")
+    bars.bar(range(clients), train, width=0.85, color=BLUE, label="training")
     bars.bar(range(clients), test, width=0.85, bottom=train, color=_LIGHT, label="test")
     bars.set_ylabel("samples")
-    bars.spines[["top", "right"]].set_visible(False)
-    bars.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, fontsize=9, borderaxespad=0)
-    figure.suptitle(f"{split.data.name} among {clients} clients, {split.partition}", fontsize=11)
+    bars.grid(visible=False, axis="x")
+    bars.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, handlelength=1.2, borderaxespad=0)
+    bars.set_title(f"{split.data.name} among {clients} clients, {split.partition}", loc="left")
     shades = LinearSegmentedColormap.from_list("few to many", _FEW_TO_MANY)
     shown = cells.imshow(
         np.ma.masked_equal(table, 0),
@@ -63,6 +62,7 @@ def _fill(figure: Any, split: Split) -> None:
         cmap=shades,
         norm=LogNorm(1, max(2, table.max())),
     )
+    cells.grid(visible=False)
     cells.set(xlabel="client (white: has none of that class)", xlim=(-0.5, clients - 0.5))
     cells.xaxis.get_major_locator().set_params(integer=True)
     if classes <= 40:
