@@ -161,7 +161,7 @@ def test_an_option_that_no_compared_method_has_is_refused(tmp_path):
 def test_a_sweep_runs_every_point_with_every_seed(tmp_path):
     over = ["--over", "method.clusters=4,32", "--over", "network.loss=0"]
     said = run("sweep", *over, "--seeds", "2", *SMALL, "--runs", tmp_path).stdout
-    assert "method.clusters=32, network.loss=0" in said
+    assert "K 32, loss 0" in said
     folders = sorted(str(file.parent.relative_to(tmp_path)) for file in tmp_path.rglob("summary.json"))
     points = [f"sweep-digits/method.clusters={k},network.loss=0/seed-{s}" for k in (32, 4) for s in (0, 1)]
     assert folders == points

@@ -59,12 +59,20 @@ def sweep(
             again,
             start,
         )
-    groups = {
-        label: Group(label, tuple(done[f"{folder_name(label)}/seed-{c.seed}"] for c in some))
-        for label, some in points.items()
-    }
+    groups = {}
+    for label, some in points.items():
+        members = tuple(done[f"{folder_name(label)}/seed-{c.seed}"] for c in some)
+        groups[_said(some[0].method_name, label)] = Group(label, members)
     shown = table(groups, figure)
     console = Console(highlight=False)
     console.print(shown.rich())
     (folder / "sweep.csv").write_text(shown.to("csv"), "utf-8")
     console.print(f"table: {folder / 'sweep.csv'}", soft_wrap=True, markup=False)
+
+
+def _said(method: str, label: str) -> str:
+    """Say a point in words: `method.clusters=8, network.loss=0` is "K 8, loss 0"."""
+    from pushcen.analysis.labels import option
+
+    parts = [(part, *part.partition("=")[::2]) for part in label.split(", ")]
+    return ", ".join(option(method, key, value) or part if "=" in part else part for part, key, value in parts)
