@@ -20,6 +20,12 @@ def test_links_per_peer_do_not_grow_with_the_number_of_peers():
     assert many.links() / 1000 < 1.5 * few.links() / 100
 
 
+def test_what_many_links_cost_grows_with_their_number():
+    few, many = (protocol.microseconds_per_link(links, rounds=3) for links in (500, 4000))
+    for what in few:
+        assert many[what] < 4 * few[what], f"{what}: eight times the links must not cost each of them more"
+
+
 def test_a_bounded_view_mixes_about_as_well():
     afresh, view = (protocol.spread(view=kind, peers=300, pushes=5) for kind in (False, True))
     assert view < 5 * afresh < 0.05
@@ -27,6 +33,7 @@ def test_a_bounded_view_mixes_about_as_well():
 
 def test_the_command_prints_what_it_measured(monkeypatch):
     monkeypatch.setattr(protocol, "SIZES", (50, 60, 70))
+    monkeypatch.setattr(protocol, "LINKS", (10, 20))
     monkeypatch.setattr(protocol, "bytes_per_link", lambda: 150.0)
     monkeypatch.setattr(protocol, "spread", lambda view: 1e-5)
     result = CliRunner().invoke(app, ["bench", "protocol", "--json", "--events", "20"])

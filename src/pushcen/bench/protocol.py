@@ -7,11 +7,12 @@ from random import Random
 from typing import Any
 
 from pushcen.bench.averaging import Averaging
-from pushcen.protocol import UNIT, Afresh, Buffer, Neighbours, Online, Peer, View, pushcen
+from pushcen.protocol import UNIT, Afresh, Answer, Buffer, Contact, Neighbours, Online, Peer, View, peer_id, pushcen
 
 RECEIVERS = 10
 LIMIT = 16
 SIZES = (1_000, 10_000, 100_000)
+LINKS = (1_000, 8_000)
 EVENTS = RECEIVERS + 2  # of one compute event: collect, split, and a delivery to each receiver
 
 
@@ -77,6 +78,37 @@ def bytes_per_link(peers: int = 300, pushes: int = 300) -> float:
     return used / world.links()
 
 
+def microseconds_per_link(links: int, rounds: int = 5) -> dict[str, float]:
+    """Measure what each of many links costs, in CPU time, the best of some rounds.
+
+    All receivers have restarted, and half of them in a later epoch. `push` is one push to all of them, `hear` an answer
+    of each that leaves its link unsettled, `leave` a farewell, a hand-over to all, and their confirmation.
+    """
+    best = dict.fromkeys(("push", "hear", "leave"), float("inf"))
+    for _ in range(rounds):
+        peer = Peer.found("me")
+        for epoch in (1, 2):
+            contacts = [Contact(peer_id(f"p{i}", epoch if i % 2 else 1), 1 + epoch) for i in range(links)]
+            peer.begin()
+            start = time.process_time()
+            peer.finish(contacts, None)
+            pushed = time.process_time()
+            for who, boot in contacts:
+                peer.hear(Answer(who, boot, 0, 0))
+            heard = time.process_time()
+        peer.leave()
+        peer.hand_over(contacts, None)
+        for who, boot in contacts:
+            peer.hear(Answer(who, boot, peer.sent[who], peer.sent[who]))
+        for who in [who for who in peer.sent if peer.is_over(who)]:
+            peer.forget(who, 0)
+        if not peer.gone:
+            raise AssertionError("a peer that has given everything away is not gone")
+        times = (pushed - start, heard - pushed, time.process_time() - heard)
+        best = {what: min(best[what], took / links * 1e6) for what, took in zip(best, times, strict=True)}
+    return best
+
+
 def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> float:
     """Measure how far numbers that start with standard deviation 1 are apart, after so many pushes by each peer."""
     rng = Random(seed)
@@ -90,6 +122,7 @@ def run(events: int = 15_000) -> dict[str, Any]:
     """Measure it all. docs/protocol.md explains the keys."""
     speeds = {peers: speed(peers, events) for peers in SIZES}
     small, middle, large = SIZES
+    few, many = (microseconds_per_link(links) for links in LINKS)
     return {
         "peers": middle,
         "receivers": RECEIVERS,
@@ -98,6 +131,8 @@ def run(events: int = 15_000) -> dict[str, Any]:
         "events_per_second_by_peers": {str(peers): round(rate) for peers, (rate, _) in speeds.items()},
         "time_per_event_growth": round(speeds[small][0] / speeds[large][0], 2),
         "links_per_peer_by_peers": {str(peers): round(links, 1) for peers, (_, links) in speeds.items()},
+        "microseconds_per_link": {what: round(took, 2) for what, took in many.items()},
+        "time_per_link_growth": {what: round(many[what] / few[what], 2) for what in few},
         "bytes_per_link": round(bytes_per_link(), 1),
         "spread_after_8_pushes": {"afresh": spread(view=False), "view": spread(view=True)},
     }
