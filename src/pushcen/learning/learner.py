@@ -15,6 +15,7 @@ from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError, PayloadError
 from pushcen.learning import samples as data
 from pushcen.learning.dropout import own_dropout
+from pushcen.learning.evaluation import score
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.frozen import Frozen
 from pushcen.learning.mistakes import blaming
@@ -22,13 +23,11 @@ from pushcen.learning.modules import device_named, extra_state, number_type
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
-from pushcen.learning.task import Task, one_loss, total_of
+from pushcen.learning.task import Task, one_loss
 from pushcen.learning.training import Training
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Outcome, Payloads, Score, State, Work
 from pushcen.memory import keep_freed_memory
-
-_EVALUATION_BATCH = 512
 
 
 class Learner:
@@ -186,19 +185,7 @@ class Learner:
 
     def evaluate(self, samples: Samples | None = None) -> Score:
         """Score the model on the client's test data, or on other samples."""
-        samples = self.task.test if samples is None else samples
-        if samples is None or not (count := data.count(samples)):
-            return Score(math.nan, math.nan, 0)
-        gather, metric, loss = data.gatherer(samples, f"the test data of {self.client}"), 0.0, 0.0
-        self.model.eval()
-        with torch.no_grad():
-            for rows in torch.split(torch.arange(count), _EVALUATION_BATCH):
-                with blaming(f"{self.client}, evaluation", self.frozen.trained):
-                    inputs, targets = self.on_device(gather(rows))
-                    mean, outputs = self.loss(inputs, targets)
-                    metric += total_of(self.task.metric(outputs, targets), len(rows), self.client)
-                    loss += float(mean) * len(rows)
-        return Score(metric / count, loss / count, count)
+        return score(self, self.task.test if samples is None else samples)
 
     def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
         """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""

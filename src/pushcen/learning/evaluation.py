@@ -1,0 +1,38 @@
+"""How well a learner's model does on some samples."""
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from pushcen.learning import samples as data
+from pushcen.learning.mistakes import blaming
+from pushcen.learning.samples import Samples
+from pushcen.learning.task import total_of
+from pushcen.learning.work import Score
+
+if TYPE_CHECKING:
+    from pushcen.learning.learner import Learner
+
+_BATCH = 512
+
+
+def score(learner: "Learner", samples: Samples | None) -> Score:
+    """Score a learner's model; where there are no samples there is no score.
+
+    >>> from pushcen.learning import Learner, Task
+    >>> learner = Learner(Task(torch.nn.Linear(4, 2), (torch.randn(8, 4), torch.zeros(8).long())))
+    >>> score(learner, learner.task.train).samples, score(learner, None).samples
+    (8, 0)
+    """
+    if samples is None or not (count := data.count(samples)):
+        return Score(math.nan, math.nan, 0)
+    gather, metric, loss = data.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0.0
+    learner.model.eval()
+    with torch.no_grad(), blaming(f"{learner.client}, evaluation", learner.frozen.trained):
+        for rows in torch.split(torch.arange(count), _BATCH):
+            inputs, targets = learner.on_device(gather(rows))
+            mean, outputs = learner.loss(inputs, targets)
+            metric += total_of(learner.task.metric(outputs, targets), len(rows), learner.client)
+            loss += float(mean) * len(rows)
+    return Score(metric / count, loss / count, count)
