@@ -8,6 +8,7 @@ import random
 import grpc
 import pytest
 
+from pushcen.errors import DivergenceError, TaskError
 from pushcen.protocol import UNIT
 from pushcen.runtime.neighbours import Line
 from pushcen.runtime.trust import utc
@@ -167,8 +168,8 @@ def test_a_certificate_that_is_revoked_while_its_peer_runs_is_refused_everywhere
     run(story())
 
 
-def test_a_payload_that_makes_an_event_fail_costs_that_event_only(tmp_path, monkeypatch):
-    from pushcen.errors import LearningError
+@pytest.mark.parametrize("kind", [DivergenceError, TaskError])
+def test_a_payload_that_makes_an_event_fail_costs_that_event_only(tmp_path, monkeypatch, kind):
     from pushcen.learning import Learner
 
     async def story():
@@ -181,7 +182,7 @@ def test_a_payload_that_makes_an_event_fail_costs_that_event_only(tmp_path, monk
             outcome = step(self, work, **options)
             if self.client in fails:
                 fails.remove(self.client)
-                raise LearningError("the loss is nan")
+                raise kind("the loss is nan")
             return outcome
 
         monkeypatch.setattr(Learner, "step", poisoned)
