@@ -58,8 +58,6 @@ class Epochs(Ledger):
     def _follow(self) -> None:
         """Take links that are new into account."""
         seen = (len(self.sent), len(self.credited))
-        if seen == self._seen:
-            return
         receivers, senders = (new - old for new, old in zip(seen, self._seen, strict=True))
         self._seen = seen
         to, of = list(islice(reversed(self.sent), receivers)), list(islice(reversed(self.credited), senders))

@@ -154,10 +154,11 @@ class Peer(Sender):
             return LEAVING
         if sender not in self.credited:
             check_id(sender)
-        if self.forgotten and sender in self.forgotten:
-            return FORGOTTEN
-        if self.past and self.is_over(sender):
-            return EPOCH
+        if self.closed or self.past:
+            if sender in self.forgotten:
+                return FORGOTTEN
+            if self.is_over(sender):
+                return EPOCH
         return self._mailbox.put(envelope)
 
     def answer(self, asker: PeerId) -> Answer:

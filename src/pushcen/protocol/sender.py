@@ -157,7 +157,8 @@ class Sender(Epochs):
             else:
                 self._note(peer, boot, push, new=not before)
             envelopes.append(_new(Envelope, (me, peer, 0, sequence, total, payload)))
-        self._follow()
+        if self._seen != (len(sent), len(self.credited)):
+            self._follow()
         if repairs and len(unsettled) > len(receivers):
             served, waiting = {contact[0] for contact in receivers}, self.expects
             others = (who for who in unsettled if who not in served and who not in waiting and who not in skip)
