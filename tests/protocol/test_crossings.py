@@ -151,3 +151,10 @@ def test_forget_closes_whatever_is_listed_already():
     peer.closed.clear()
     peer.forget("b/1", UNIT)
     assert peer.closed == {"b/1"}
+
+
+def test_who_has_left_in_a_later_epoch_takes_nothing_in_an_earlier_one():
+    peer = Peer.found("me")
+    peer.forget("b/2", 0)
+    peer.begin()
+    assert peer.finish([Contact("b/1", 1)], None) == []

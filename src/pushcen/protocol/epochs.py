@@ -93,6 +93,8 @@ class Epochs(Ledger):
             self._meet(peer)
             if self.is_over(peer):
                 self._end(peer)
+            else:  # a record of it shows that earlier ones are over, even if none of them was met
+                self.past = {**self.past, name_of(peer): epoch_of(peer)}
 
     def _meet(self, peer: PeerId) -> None:
         """Note an identity. Of two epochs of a name the earlier is over: nobody will ever answer there."""
