@@ -94,7 +94,7 @@ class Epochs(Ledger):
             if self.is_over(peer):
                 self._end(peer)
             else:  # a record of it shows that earlier ones are over, even if none of them was met
-                self.past = {**self.past, name_of(peer): epoch_of(peer)}
+                self._raise_floor(name_of(peer), epoch_of(peer))
 
     def _meet(self, peer: PeerId) -> None:
         """Note an identity. Of two epochs of a name the earlier is over: nobody will ever answer there."""
@@ -103,12 +103,15 @@ class Epochs(Ledger):
         known = latest.setdefault(name, epoch)
         if epoch != known:
             latest[name] = max(known, epoch)
-            if self.past is NONE:
-                self.past = {}
-            self.past[name] = latest[name]
+            self._raise_floor(name, latest[name])
             earlier = PeerId(f"{name}/{min(known, epoch)}")
             self.unsettled.pop(earlier, None)
             self._end(earlier)
+
+    def _raise_floor(self, name: str, epoch: int) -> None:
+        if self.past is NONE:
+            self.past = {}
+        self.past[name] = epoch
 
     def _end(self, peer: PeerId) -> None:
         if self._ending is NOBODY:
