@@ -154,7 +154,9 @@ def test_abort_folds_what_a_newer_fold_overtook():
         (envelope(part=1), "part 1"),
         (envelope(receiver="me/2"), "not for me/1"),
         (envelope(sender="me/1"), "cannot push to itself"),
+        (envelope(part=0.0), "part 0.0"),
         (envelope(sender="nobody"), "must be name/epoch"),
+        (envelope(sender=["a/1"]), "must be text"),
         (envelope("known/1", sequence=9, total=4), "total = 4 .*was 5 before"),
     ],
 )
@@ -183,16 +185,24 @@ def test_bad_receivers_are_refused_and_change_nothing():
     for receiver in ("b1", "b/1", ("b/1", 1), Contact("b/1", 1.0), Contact("b/1", 0), Contact("nobody", 1), None):
         with pytest.raises(ProtocolError, match="must be"):
             peer.finish([other.contact, receiver], None)
+    with pytest.raises(ProtocolError, match="must be text"):
+        peer.finish([other.contact, Contact(["b/1"], 1)], None)
+    for receivers in ({other.contact}, iter([other.contact]), None, {}):
+        with pytest.raises(ProtocolError, match="must be a list"):
+            peer.finish(receivers, None)
     for steps in (2.0, -1, True, "2"):
         with pytest.raises(ProtocolError, match=r"steps = .*must be a whole number"):
             peer.finish([other.contact], None, steps=steps)
-    with pytest.raises(ProtocolError, match=r"limit = 1.5"):
-        peer.serve(None, 1.5)
+    for limit in (1.5, 2**70):
+        with pytest.raises(ProtocolError, match=r"limit = .*must be a whole number"):
+            peer.serve(None, limit)
     for answer in (Answer("b", 1, 0, 0), Answer("b/1", 1.0, 0, 0), Answer("b/1", 1, 0.5, 0), Answer("b/1", 1, 0, "7")):
         with pytest.raises(ProtocolError, match="must be"):
             peer.hear(answer)
     with pytest.raises(ProtocolError, match=r"credited = 0.5"):
         peer.hear_farewell(Farewell("b/1", {"me/1": 0.5}))
+    with pytest.raises(ProtocolError, match=r"credited = .*must be a dict"):
+        peer.hear_farewell(Farewell("b/1", ["me/1"]))
     with pytest.raises(ProtocolError, match=r"founded = None"):
         peer.forget("b/1", None)
     with pytest.raises(ProtocolError, match="begun an event already"):

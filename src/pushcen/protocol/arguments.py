@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 def check_receivers(receivers: Sequence[Contact], parts: Sequence[int], peer: "Peer") -> None:
     """Refuse receivers that are no contacts, are listed twice or are `peer` itself, and parts that do not fit them."""
     known, me, mass, peers = peer.sent, peer.me, peer.rules.weights.moves_mass, set()
+    for given in (receivers, parts):
+        if not isinstance(given, list | tuple):
+            raise ProtocolError(f"receivers or parts {given!r:.80}: must be a list")
     for contact in receivers:
         if contact.__class__ is not Contact or contact[1].__class__ is not int or contact[1] < 1:
             raise ProtocolError(f"receiver {contact!r:.80}: must be a Contact, with a boot of 1 or more")
-        if contact[0] not in known:
+        if contact[0].__class__ is not str or contact[0] not in known:
             check_id(contact[0])
         peers.add(contact[0])
     if me in peers:

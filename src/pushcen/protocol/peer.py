@@ -147,12 +147,13 @@ class Peer(Sender):
             or total.__class__ is not int
             or not 0 < sequence <= LIMIT
             or total < 0
-            or (part != 0 if self._mass else total != 0 or part.__class__ is not int or part < 0)
+            or part.__class__ is not int
+            or (part != 0 if self._mass else total != 0 or part < 0)
         ):
             raise malformed(envelope, self.me)
         if self.status != "open":
             return LEAVING
-        if sender not in self.credited:
+        if sender.__class__ is not str or sender not in self.credited:
             check_id(sender)
         if self.closed or self.past:
             if sender in self.forgotten:

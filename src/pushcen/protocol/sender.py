@@ -1,13 +1,13 @@
 """A peer's sending side: what it owes whom, what has arrived, and what comes back."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import islice
 from math import inf
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.epochs import Epochs
 from pushcen.protocol.ledger import NOBODY, NONE
-from pushcen.protocol.messages import Answer, Contact, Envelope, Farewell, Payload, PeerId, check_id
+from pushcen.protocol.messages import LIMIT, Answer, Contact, Envelope, Farewell, Payload, PeerId, check_id
 from pushcen.protocol.saved import number
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
@@ -73,11 +73,13 @@ class Sender(Epochs):
 
     def serve(self, payload: Payload, limit: int) -> list[Envelope]:
         """Make newer envelopes with no new mass for unsettled links, at most `limit`, longest untried first."""
-        return self._push((), 0, payload, number(limit, "limit"))
+        return self._push((), 0, payload, number(limit, "limit", 0, LIMIT))
 
     def hear_farewell(self, farewell: Farewell) -> int:
         """Close the link to a peer that leaves, and take back what it will never credit; return how much."""
         peer = check_id(farewell.peer)
+        if not isinstance(farewell.credited, Mapping):
+            raise ProtocolError(f"credited = {farewell.credited!r:.80}: must be a dict")
         credited, sent = number(farewell.credited.get(self.me, 0), "credited"), self.sent.get(peer, 0)
         if peer in self.closed or (not sent and self.is_over(peer)):
             return 0
