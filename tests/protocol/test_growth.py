@@ -11,6 +11,7 @@ from pushcen.protocol import (
     Buffer,
     Contact,
     Envelope,
+    Farewell,
     Peer,
     async_dfedavg,
     audit,
@@ -180,3 +181,30 @@ def test_the_audit_of_a_dropped_link_knows_who_is_missing():
     states = [world.disk[name][0] for name in world.disk]
     report = audit(states)
     assert (report.balanced, report.missing) == (True, {"p2": -UNIT}), "it brought a unit along, and gave it away"
+
+
+@pytest.mark.parametrize("rules", [pushcen(), async_dfedavg()])
+def test_answers_of_who_was_never_sent_anything_leave_nothing_behind(rules):
+    peer = Peer.found("me", rules)
+    peer.most = UNIT
+    before = peer.save()
+    for epoch in range(1, 50):
+        peer.hear(Answer(f"a/{epoch}", 2, 0, 0))
+    assert peer.save() == before
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["credited", "waiting"])
+def test_a_farewell_that_comes_after_a_later_epoch_lets_the_link_be_dropped(waits):
+    peer = Peer.found("me")
+    for epoch in range(1, 50):
+        peer.receive(Envelope(f"a/{epoch}", "me/1", 0, 1, 5, None))
+        if waits:
+            peer.hear(Answer(f"a/{epoch + 1}", 1, 0, 0))
+            peer.hear_farewell(Farewell(f"a/{epoch}", {}))
+        peer.begin()
+        peer.finish([], None)
+        if not waits and epoch > 1:
+            peer.hear_farewell(Farewell(f"a/{epoch - 1}", {}))
+    assert max(len(peer.credited), len(peer.closed)) <= 2
+    assert peer.held == UNIT + 49 * 5
+    assert audit([peer.save()]).violations == []

@@ -272,6 +272,9 @@ class Peer(Sender):
         peer.contact = Contact(peer.me, peer.boot)
         return peer
 
+    def _came_from(self, peer: PeerId) -> bool:
+        return super()._came_from(peer) or self._mailbox.holds(peer)
+
     def _close(self, peer: PeerId) -> None:
         super()._close(peer)
         self._mailbox.forget(peer)

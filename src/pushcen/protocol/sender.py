@@ -47,7 +47,7 @@ class Sender(Epochs):
         if self._is_open(peer):
             self._accepts(peer, boot, max(accepted, credited), latest=True)
         self._spoke(peer)
-        if (self.most is not None or self.status == "leaving") and credited <= self.sent.get(peer, 0):
+        if credited and (self.most is not None or self.status == "leaving") and credited <= self.sent.get(peer, 0):
             if self.confirmed is NONE:
                 self.confirmed = {}
             self.confirmed[peer] = max(credited, self.confirmed.get(peer, 0))
@@ -81,7 +81,11 @@ class Sender(Epochs):
         if not isinstance(farewell.credited, Mapping):
             raise ProtocolError(f"credited = {farewell.credited!r:.80}: must be a dict")
         credited, sent = number(farewell.credited.get(self.me, 0), "credited"), self.sent.get(peer, 0)
-        if peer in self.closed or (not sent and self.is_over(peer)):
+        if peer in self.closed:
+            return 0
+        if not sent and self.is_over(peer):  # the link may be dropped already; if it is not, it may be now
+            if self._came_from(peer):
+                self._close(peer)
             return 0
         if credited > sent:
             raise ProtocolError(f"{peer} says it has credited {credited}, more than the {sent} sent to it")
@@ -184,7 +188,7 @@ class Sender(Epochs):
                 f"{peer} has {total} from {self.me}, which has sent it {sent}:"
                 f" {self.me} runs on an older copy of its state, and needs a new epoch"
             )
-        if boot < self.boots.get(peer, 1):
+        if peer not in self.sent or boot < self.boots.get(peer, 1):
             return
         restarted = self._restarted(peer, boot)
         if total == sent:
@@ -208,6 +212,10 @@ class Sender(Epochs):
     def _is_open(self, peer: PeerId) -> bool:
         """Say whether `peer` may still take something in."""
         return peer not in self.closed and not self.is_over(peer)
+
+    def _came_from(self, peer: PeerId) -> bool:
+        """Say whether there is anything here that `peer` sent."""
+        return peer in self.credited
 
     def _close(self, peer: PeerId) -> None:
         if self.closed is NOBODY:
