@@ -3,7 +3,7 @@
 import pytest
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol import UNIT, Answer, Buffer, Contact, Envelope, Peer, pushcen
+from pushcen.protocol import UNIT, Answer, Buffer, Contact, Envelope, Farewell, Peer, pushcen
 
 from .test_rules import push
 from .world import World
@@ -32,6 +32,34 @@ def test_an_earlier_epoch_that_is_heard_late_is_not_tried_again():
     assert not world.peers["p0"].unsettled
     assert [env.receiver for env in push(world, "p0", "p1")] == ["p1/2"]
     assert world.peers["p0"].serve("model", 9)[0].receiver == "p1/2"
+
+
+@pytest.mark.parametrize("met", ["sent to", "credited", "credited by this event"])
+@pytest.mark.parametrize("restored", [False, True])
+def test_an_epoch_before_the_first_one_met_is_over_too(met, restored):
+    peer = Peer.found("me")
+    if met != "sent to":
+        peer.receive(envelope(1, 5, sender="a/2"))
+    peer.begin()
+    if met != "credited by this event":
+        peer.finish([Contact("a/2", 1)] if met == "sent to" else [], None)
+        peer = Peer.restore(peer.save()) if restored else peer
+        assert peer.receive(envelope(1, 5)).reason == "epoch"
+        peer.begin()
+    assert [env.receiver for env in peer.finish([Contact("a/1", 1), Contact("b/1", 1)], None)][:1] == ["b/1"]
+    assert "a/1" not in peer.sent
+
+
+@pytest.mark.parametrize("who", ["a/1", "a/2", "b/1", "b/2", "b/3"])
+@pytest.mark.parametrize("left", [False, True])
+def test_who_is_gone_is_so_for_a_resumed_peer_as_for_one_that_never_stopped(who, left):
+    peer = Peer.found("me")
+    peer.begin()
+    peer.finish([Contact("a/1", 1), Contact("b/2", 1)], None)
+    again = Peer.resume(peer.snapshot())
+    for one in (peer, again):
+        one.hear_farewell(Farewell(who, {})) if left else one.forget(who, 0)
+    assert again.snapshot() == peer.snapshot()
 
 
 def test_a_restored_peer_knows_which_epochs_are_over():

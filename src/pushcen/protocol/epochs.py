@@ -53,7 +53,7 @@ class Epochs(Ledger):
 
     def is_over(self, peer: PeerId) -> bool:
         """Say whether a later epoch of a peer was met."""
-        return bool(self.past) and epoch_of(peer) < self.past.get(name_of(peer), 0)
+        return self._latest is not None and epoch_of(peer) < self._latest.get(name_of(peer), 0)
 
     def _follow(self) -> None:
         """Take links that are new into account."""
@@ -63,7 +63,13 @@ class Epochs(Ledger):
         to, of = list(islice(reversed(self.sent), receivers)), list(islice(reversed(self.credited), senders))
         if self._latest is not None:
             self._meet_all(to, of)
-        elif self.past or not all(link.endswith(_FIRST) for link in (*to, *of)):
+        elif not all(peer.endswith(_FIRST) for peer in (*to, *map(sender_of, of))):
+            self._index()
+
+    def _look_back(self) -> None:
+        """Take into account what was taken over from a ledger, or from an earlier epoch of this peer."""
+        peers = (*self.sent, *self.closed, *map(sender_of, self.credited))
+        if self.past or not all(peer.endswith(_FIRST) for peer in peers):
             self._index()
 
     def _index(self) -> None:
@@ -93,7 +99,7 @@ class Epochs(Ledger):
             self._meet(peer)
             if self.is_over(peer):
                 self._end(peer)
-            else:  # a record of it shows that earlier ones are over, even if none of them was met
+            elif not peer.endswith(_FIRST):  # earlier ones are over, even if none of them was met
                 self._raise_floor(name_of(peer), epoch_of(peer))
 
     def _meet(self, peer: PeerId) -> None:

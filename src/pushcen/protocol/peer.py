@@ -116,6 +116,7 @@ class Peer(Sender):
             raise ProtocolError(f"epoch = {epoch}: must be later than that of {self.me}")
         peer.forgotten, peer.closed, peer.past = dict(self.forgotten), set(self.closed), dict(self.past)
         peer.most = self.most
+        peer._look_back()
         return peer
 
     @property
@@ -155,7 +156,7 @@ class Peer(Sender):
             return LEAVING
         if sender.__class__ is not str or sender not in self.credited:
             check_id(sender)
-        if self.closed or self.past:
+        if self.closed or self._latest is not None:
             if sender in self.forgotten:
                 return FORGOTTEN
             if self.is_over(sender):
@@ -205,6 +206,8 @@ class Peer(Sender):
             self.destroyed = dict(Counter(self.destroyed) + Counter(destroyed))
         self.events += 1
         self.held += taken
+        if self._seen != (len(self.sent), len(self.credited)):
+            self._follow()
         envelopes = self._split(receivers, payload, parts, steps)
         if self._ending:
             self._sweep(self._mailbox)
@@ -215,7 +218,7 @@ class Peer(Sender):
     ) -> list[Envelope]:
         if not self._mass:
             return self._plain(receivers, payload, parts or [0] * len(receivers))
-        if self.closed or self.past or self.most is not None:
+        if self.closed or self._latest is not None or self.most is not None:
             receivers = self._takers(receivers)
         served = receivers[: max(self.held - 1, 0)]
         share = self.held // (len(served) + 1)
@@ -269,6 +272,7 @@ class Peer(Sender):
         with told():
             peer = cls(check_id(state["peer"]), number(state["founded"], "founded"), rules)
             peer._load(state)
+            peer._look_back()
         peer.contact = Contact(peer.me, peer.boot)
         return peer
 
@@ -280,7 +284,6 @@ class Peer(Sender):
         self._mailbox.forget(peer)
 
     def _plain(self, receivers: Sequence[Contact], payload: Payload, parts: Sequence[int]) -> list[Envelope]:
-        self._follow()
         self.sequence += 1
         draft = Envelope(self.me, self.me, 0, self.sequence, 0, payload)
         return [draft._replace(receiver=peer, part=part) for (peer, _), part in zip(receivers, parts, strict=True)]

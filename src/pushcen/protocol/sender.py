@@ -121,7 +121,7 @@ class Sender(Epochs):
 
     def _takers(self, contacts: Sequence[Contact]) -> Sequence[Contact]:
         """List those of `contacts` that new mass may go to."""
-        if self.closed or self.past:
+        if self.closed or self._latest is not None:
             contacts = [contact for contact in contacts if self._is_open(contact[0])]
         if self.most is not None:
             contacts = [contact for contact in contacts if self.room(contact[0]) > 0]
