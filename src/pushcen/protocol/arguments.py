@@ -10,19 +10,22 @@ from pushcen.protocol.saved import PARTS, number
 if TYPE_CHECKING:
     from pushcen.protocol.peer import Peer
 
+_LISTS = (list, tuple)
+
 
 def check_receivers(receivers: Sequence[Contact], parts: Sequence[int], peer: "Peer") -> None:
     """Refuse receivers that are no contacts, are listed twice or are `peer` itself, and parts that do not fit them."""
     known, me, mass, peers = peer.sent, peer.me, peer.rules.weights.moves_mass, set()
     for given in (receivers, parts):
-        if not isinstance(given, list | tuple):
+        if not isinstance(given, _LISTS):
             raise ProtocolError(f"receivers or parts {given!r:.80}: must be a list")
     for contact in receivers:
-        if contact.__class__ is not Contact or contact[1].__class__ is not int or contact[1] < 1:
+        who, boot = contact if contact.__class__ is Contact else ("", None)
+        if boot.__class__ is not int or boot < 1:
             raise ProtocolError(f"receiver {contact!r:.80}: must be a Contact, with a boot of 1 or more")
-        if contact[0].__class__ is not str or contact[0] not in known:
-            check_id(contact[0])
-        peers.add(contact[0])
+        if who.__class__ is not str or who not in known:
+            check_id(who)
+        peers.add(who)
     if me in peers:
         raise ProtocolError(f"receivers {sorted(peers)}: {me} cannot push to itself")
     if parts:
