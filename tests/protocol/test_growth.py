@@ -208,3 +208,14 @@ def test_a_farewell_that_comes_after_a_later_epoch_lets_the_link_be_dropped(wait
     assert max(len(peer.credited), len(peer.closed)) <= 2
     assert peer.held == UNIT + 49 * 5
     assert audit([peer.save()]).violations == []
+
+
+def test_a_part_of_any_number_is_dropped_with_its_epoch():
+    peer = Peer.found("me", divshare())
+    for part in (1, 2**32 - 1):
+        peer.receive(Envelope("a/1", "me/1", part, 1, 0, None))
+    for _ in range(2):
+        peer.begin()
+        peer.finish([], None)
+        peer.receive(Envelope("a/2", "me/1", 3, 1, 0, None))
+    assert list(peer.credited) == ["a/2#3"]

@@ -29,7 +29,7 @@ class Epochs(Ledger):
         super().__init__(me, founded)
         self._latest: dict[str, int] | None = None
         self._seen = (0, 0)  # how many links the index has, to receivers and from senders
-        self._parts = 0  # the largest part on any link of the index
+        self._parts: frozenset[int] = frozenset()  # the parts on links of the index
         self._ending: set[PeerId] = NOBODY  # identities that are over, whose links may be dropped
 
     def latest_epoch(self, name: str) -> int:
@@ -81,7 +81,8 @@ class Epochs(Ledger):
             self._meet(peer)
         for link in links:
             sender = sender_of(link)
-            self._parts = max(self._parts, int(link[len(sender) + 1 :] or 0))
+            if link != sender:
+                self._parts |= {int(link[len(sender) + 1 :])}
             self._meet(sender)
 
     def _spoke(self, peer: PeerId) -> None:
@@ -129,7 +130,7 @@ class Epochs(Ledger):
         self._follow()
         ending, self._ending = self._ending, NOBODY
         for peer in ending:
-            links = [peer, *(f"{peer}#{part}" for part in range(1, self._parts + 1))]
+            links = [peer, *(f"{peer}#{part}" for part in self._parts)]
             if any(map(mailbox.holds, links)):
                 self._end(peer)  # until that is credited
             elif peer in self.closed or not (self.sent.get(peer, 0) or self.credited.get(peer, 0) >> SHIFT):
