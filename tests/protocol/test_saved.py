@@ -129,3 +129,16 @@ def test_a_ledger_of_an_earlier_version_is_restored():
     del state["past"]
     peer = Peer.restore(state, RULES["newest"])
     assert peer.save() == state | {"past": {}, "boot": 2}
+
+
+@pytest.mark.parametrize("rules", ["newest", "every"])
+def test_a_top_whose_sequence_nobody_can_have_is_refused(rules):
+    peer = Peer.found("me", RULES[rules])
+    peer.receive(Envelope("a/1", "me/1", 0, 1, 5, None))
+    peer.begin()
+    peer.receive(Envelope("a/1", "me/1", 0, 2, 5, None))  # served again: only its top is noted
+    text = json.dumps(peer.snapshot())
+    top = 5 << 64 | 2
+    assert f'"a/1": {top}' in text
+    with pytest.raises(ProtocolError, match=r"a/1.*sequence"):
+        Peer.resume(json.loads(text.replace(f'"a/1": {top}', f'"a/1": {top | 2**63}')), RULES[rules])

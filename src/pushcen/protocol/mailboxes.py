@@ -5,7 +5,7 @@ from typing import Any
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import DEAF, EPOCH, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, PeerId, epoch_of, name_of
-from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, sequence
+from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, packed_top, sequence
 from pushcen.protocol.weights import Weights
 
 
@@ -113,13 +113,13 @@ class Every:
         """Take over what `save` gave."""
         waiting, tops, counts, event = sequence(state, "mailbox", 4)
         counts = [number(value, "mailbox.counts") for value in sequence(counts, "mailbox.counts", 4)]
-        self._waiting, self._tops = _revive(waiting), mapping(tops, "mailbox.tops", link)
+        self._waiting, self._tops = _revive(waiting), mapping(tops, "mailbox.tops", link, packed_top)
         self.folded, self._destroyed, self.replaced, self.evicted = counts
         self._event = None
         if event:
             taken, credits, folded, destroyed = sequence(event, "mailbox.event", 4)
             sums = number(folded, "mailbox.folded"), number(destroyed, "mailbox.destroyed")
-            self._event = (_revive(taken), mapping(credits, "mailbox.event.tops", link), *sums)
+            self._event = (_revive(taken), mapping(credits, "mailbox.event.tops", link, packed_top), *sums)
 
     def _top(self, link: str) -> int:
         return self._tops.get(link) or (self._event and self._event[1].get(link)) or self._credited.get(link, 0)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, PeerId, name_of
-from pushcen.protocol.saved import envelopes, mapping, number, sequence, text
+from pushcen.protocol.saved import envelopes, mapping, number, packed_top, sequence, text
 from pushcen.protocol.saved import link as link_name
 from pushcen.protocol.weights import Weights
 
@@ -262,7 +262,7 @@ def _revive(state: list[Any]) -> _Event:
     waiting, counted, folded, destroyed = sequence(state, "mailbox", 4)
     return _Event(
         envelopes(waiting, "mailbox.waiting"),
-        mapping(counted, "mailbox.counted", link_name),
+        mapping(counted, "mailbox.counted", link_name, packed_top),
         number(folded, "mailbox.folded"),
         mapping(destroyed, "mailbox.destroyed", text),
     )

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pushcen.errors import ProtocolError
+from pushcen.protocol.mailbox import LOW
 from pushcen.protocol.messages import LIMIT, Envelope, PeerId, check_id, sender_of
 
 VERSION = 1
@@ -67,6 +68,12 @@ def top(value: Any, what: str) -> tuple[int, int]:
     """Take `value` for a total and a sequence."""
     total, newest = sequence(value, what, 2)
     return number(total, f"{what} total"), number(newest, f"{what} sequence", 0, LIMIT)
+
+
+def packed_top(value: Any, what: str) -> int:
+    """Take `value` for a total and a sequence in one number, as mailboxes have them."""
+    number(number(value, what) & LOW, f"{what} sequence", 0, LIMIT)
+    return int(value)
 
 
 def pair(value: Any, what: str) -> tuple[int, int]:
