@@ -144,6 +144,60 @@ class Anything(RuleBasedStateMachine):
             self.world.deliver(env, answer=data.draw(st.booleans()))
         self.world.abort(receiver) if then == "abort" else self.world.finish(receiver, [])
 
+    @rule(data=st.data(), restarts=st.sampled_from([True, True, False]), answer=st.sampled_from([True, "later"]))
+    def a_first_push_arrives_after_the_second(self, data, restarts, answer):
+        """And after its receiver has started again, perhaps: it has lost the second, and its sender must find out."""
+        sender, receiver = self.pick(data, self.running(False)), self.pick(data, self.running(False))
+        if not sender or not receiver or sender == receiver:
+            return
+        pushes = []
+        for _ in range(2):
+            self.world.begin(sender)
+            pushes.append(self.world.finish(sender, [receiver]))
+        for env in pushes[1]:
+            self.world.deliver(env)
+        if restarts:
+            self.world.crash(receiver)
+        for env in pushes[0]:
+            self.world.deliver(env, answer)
+
+    @precondition(lambda self: len(self.world.book) < 7)
+    @rule(data=st.data(), forget=st.booleans())
+    def answers_of_two_epochs_cross(self, data, forget):
+        sender, receiver = self.pick(data, self.running(False)), self.pick(data, self.running(False))
+        if not sender or not receiver or sender == receiver or len(self.names()) < 3:
+            return
+        self.world.begin(sender)
+        self.world.finish(sender, [receiver])
+        self.world.gossip(sender, receiver, later=True)
+        earlier = self.world.answers[-1]
+        self.world.renew(receiver, forget)
+        self.world.gossip(sender, receiver)
+        self.world.hear(earlier)
+        self.world.begin(sender)
+        self.world.finish(sender, [receiver] if data.draw(st.booleans()) else [])
+
+    @precondition(lambda self: len(self.world.book) < 6)
+    @rule(data=st.data(), left=st.booleans())
+    def a_new_epoch_still_knows_who_is_gone(self, data, left):
+        """With mass again, it sends none to who has left or was forgotten, whatever old hello it goes by."""
+        if len(self.running(False)) < 4:
+            return
+        gone, name, other = data.draw(st.permutations(self.running(False)))[:3]
+        stale = self.world.peers[gone].contact
+        if left:
+            self.world.leave(gone)
+            self.world.hear_farewell(name, self.world.farewells[-1])
+        else:
+            self.world.forget(gone, [name])
+            self.untold += [(who, stale.peer) for who in self.world.peers if who != name]
+        self.world.renew(name)
+        self.world.begin(other)
+        for env in self.world.finish(other, [name]):
+            self.world.deliver(env)
+        self.world.begin(name)
+        self.world.finish(name, [stale, other])
+
     @rule(data=st.data())
     def serve(self, data):
         if name := self.pick(data, self.names("open", "leaving")):

@@ -11,12 +11,15 @@ from math import inf
 
 from pushcen.protocol import UNIT, Peer, Rules, audit, epoch_of, name_of, peer_id
 
+from .inbox import Inbox
+
 
 class Page:
     """What the book knows of one peer: its mass, each increment it sent, and up to where it has credited."""
 
-    def __init__(self, held):
+    def __init__(self, held, inbox=None):
         self.held = held
+        self.inbox = inbox  # if it is known what must wait
         self.sent = defaultdict(dict)  # receiver -> sequence -> added
         self.credited = {}  # sender -> sequence
         self.accepted = {}  # sender -> sequence, credited or not
@@ -35,6 +38,7 @@ class Page:
     def committed(self):
         page = copy.deepcopy(self)
         page.accepted, page.taken = dict(page.credited), None
+        page.inbox = page.inbox and Inbox(page.inbox.keep)
         return page
 
 
@@ -134,7 +138,9 @@ class World:
     def add(self, peer):
         peer.most = self.most
         self.peers[name_of(peer.me)] = peer
-        self.book[peer.me] = Page(peer.held)
+        rule = self.rules.inbox
+        roomy = rule.newest_only and rule.limit in (0, 16)  # nothing has to make room
+        self.book[peer.me] = Page(peer.held, Inbox(rule.mass == "keep") if roomy else None)
         self.founded += peer.held
         self.contacts.append(peer.contact)
         self.commit(name_of(peer.me))
@@ -154,15 +160,22 @@ class World:
             assert event.folded + sum(weight for weight, _ in event.models) == total
             assert event.own == (page.held if page.held or total else UNIT)
             assert event.adopts == (page.held == 0 and total > 0)
-            if peer.rules.inbox.limit == 0 and peer.rules.inbox.newest_only:
-                assert {env.sender: weight for weight, env in event.models} == {s: m for s, m in shares.items() if m}
+        if page.inbox:
+            models = {env.sender: (weight, env.payload) for weight, env in event.models}
+            assert (models, event.folded) == (page.inbox.begin(), 0)
         senders = [env.sender for _, env in event.models]
         assert senders == sorted(senders)
         return event
 
     def abort(self, name):
-        self.peers[name].abort()
-        self.page(self.peers[name]).taken = None
+        page = self.page(self.peers[name])
+        folds = self.peers[name].abort()
+        page.taken = None
+        if page.inbox:
+            page.inbox.abort()
+            assert not folds
+            waiting = {env.sender: (share, env.payload) for share, env in self.peers[name].peek()}
+            assert waiting == page.inbox.waiting
 
     def finish(self, name, receivers, lost=False, steps=None):
         """End the event and send; `lost`: the sender dies between commit and send. Receivers are names, or contacts."""
@@ -177,6 +190,8 @@ class World:
         page.held += arrived - destroyed
         page.credited.update(page.taken)
         page.taken = None
+        if page.inbox:
+            page.inbox.finish()
         takes = [
             c.peer not in page.closed and not page.is_over(c.peer) and self.room(page, c.peer) > 0 for c in contacts
         ]
@@ -198,7 +213,7 @@ class World:
         return envelopes
 
     def serve(self, name, limit=10):
-        envelopes = self.peers[name].serve(payload=f"{name}'s model, again", limit=limit)
+        envelopes = self.peers[name].serve(payload=f"{name}'s model, again {self.peers[name].sequence}", limit=limit)
         self.send(name, envelopes)
         return envelopes
 
@@ -231,6 +246,9 @@ class World:
         before = peer.snapshot()
         receipt = peer.receive(env)
         if news and receipt.news:
+            share = self.share(env.sender, peer.me, page.accepted.get(env.sender, 0), env.sequence)
+            if page.inbox:
+                page.inbox.accept(env.sender, share, env.payload)
             page.accepted[env.sender] = env.sequence
         else:
             assert not receipt.news
@@ -299,6 +317,7 @@ class World:
         self.farewells.append(peer.leave())
         page = self.page(peer)
         page.accepted = dict(page.credited)
+        page.inbox = page.inbox and Inbox(page.inbox.keep)
         self.commit(name)
 
     def hear_farewell(self, name, farewell):
