@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import pytest
@@ -83,6 +84,14 @@ def test_a_sweep_pairs_by_seed_not_by_place(tmp_path):
     expected = fmean(b.number("accuracy") - a.number("accuracy") for b, a in zip(other, (one[2], one[1]), strict=True))
     assert table.rows[1][4] == pytest.approx(expected)
     assert table.rows[0][4] is None
+
+
+def test_a_sweep_says_whose_events_failed_at_which_point(tmp_path):
+    failed = {"clients": {"3": {"events": 2, "trains": True, "why": "client 3, event 1: the loss is nan"}}}
+    runs = [Run.open(make_run(tmp_path / str(seed), seed=seed)) for seed in (0, 1)]
+    runs[1] = replace(runs[1], summary=runs[1].summary | {"failures": failed})
+    [_, note] = sweep({"K 8": Group("method.clusters=8", tuple(runs))}).notes
+    assert note == "K 8, seed 1: compute events that failed: 2 of client 3 (client 3, event 1: the loss is nan)"
 
 
 def test_the_same_runs_make_the_same_files(runs, tmp_path):

@@ -96,10 +96,25 @@ def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
 
 def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
     runs = plan(read("table5").only(("independent", "pushcen")), "cifar10", "small", 1, DIGITS)
-    [bad] = plan(read("table5").only(("swift",)), "cifar10", "small", 1, DIGITS | {"training.lr": 1e30})
+    [bad] = plan(read("table5").only(("swift",)), "cifar10", "small", 1, DIGITS | {"training.device": "cuda:77"})
     reports = carry_out([bad, *runs], Store(tmp_path), tell=lambda report: None)
     assert [report.done for report in reports] == [False, True, True]
-    assert "loss" in reports[0].error
+    assert "training.device = 'cuda:77': is not there" in reports[0].error
+
+
+def test_a_run_whose_clients_diverge_is_finished_and_every_table_says_so(tmp_path):
+    settings = DIGITS | {"training.lr": 1e30}
+    runs = plan(read("table5").only(("swift",)), "cifar10", "small", 2, settings)
+    [report, _] = carry_out(runs, Store(tmp_path), jobs=2, tell=lambda report: None)
+    assert (report.done, report.error, report.failed_events > 0) == (True, "", True)
+    [again, _] = carry_out(runs, Store(tmp_path), tell=lambda report: None)
+    assert again.failed_events == report.failed_events
+    for name in ("table5", "table1"):
+        made = table(read(name), "cifar10", "small", gather(runs, Store(tmp_path)))
+        told = [note for note in made.notes if "compute events that failed" in note]
+        assert [note.split(":")[0] for note in told] == ["SWIFT, seed 0", "SWIFT, seed 1"]
+        assert "the loss is" in told[0]
+        assert "which no longer trains" in told[0]
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ def test_the_closing_table_says_it(tmp_path):
     (tmp_path / "config.toml").write_text('[method]\nname = "pushcen"\n')
     [_, note] = comparison(group([Run.open(tmp_path)])).notes
     assert (
-        "events that failed, by client: 5, and it no longer trains (client 5, event 1, step 1: the loss is nan" in note
+        "events that failed: 5 of client 5, which no longer trains (client 5, event 1, step 1: the loss is nan" in note
     )
 
 

@@ -1,12 +1,13 @@
 """The tables that commands print and reports hold, from groups of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pushcen.analysis.groups import Group, sd
 from pushcen.analysis.stats import Interval, interval, paired
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import duration, flops, number, percent, size
+from pushcen.runs import Run
 
 
 def comparison(groups: Sequence[Group], title: str = "") -> Table:
@@ -39,22 +40,31 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
     unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
     if unfinished:
         notes.append(f"not finished: {', '.join(unfinished)}")
-    notes += [note for group in groups for run in group.runs if (note := _failures(group.label, run.summary or {}))]
-    return Table(title, columns, rows, notes)
+    return Table(title, columns, rows, notes + failed_events((group.label, group.runs) for group in groups))
 
 
-def _failures(label: str, summary: Mapping[str, Any]) -> str:
-    """Say which clients had events that diverged, and why; nothing if there were none."""
-    found = summary.get("failures")
+def failed_events(groups: Iterable[tuple[str, Sequence[Run]]]) -> list[str]:
+    """Say of each run which clients had events that diverged, and why; nothing of those that had none."""
+    told = [
+        _failures(f"{label}, seed {run.config.get('seed')}" if len(runs) > 1 else label, run)
+        for label, runs in groups
+        for run in runs
+    ]
+    return [note for note in told if note]
+
+
+def _failures(label: str, run: Run) -> str:
+    found = (run.summary or {}).get("failures")
     clients = found.get("clients") if isinstance(found, Mapping) else None
     if not isinstance(clients, Mapping) or not clients:
         return ""
     told = []
-    for client in (client for client in clients.values() if isinstance(client, Mapping)):
-        given_up = "" if client.get("trains", True) else ", and it no longer trains"
-        told.append(f"{client.get('events')}{given_up} ({client.get('why')})")
-    more = f"; and {len(told) - 3} more clients" if len(told) > 3 else ""
-    return f"{label}: compute events that failed, by client: {'; '.join(told[:3])}{more}"
+    for name, client in clients.items():
+        if isinstance(client, Mapping):
+            given_up = "" if client.get("trains", True) else ", which no longer trains"
+            told.append(f"{client.get('events')} of client {name}{given_up} ({client.get('why')})")
+    more = f"; and those of {len(told) - 3} more clients" if len(told) > 3 else ""
+    return f"{label}: compute events that failed: {'; '.join(told[:3])}{more}"
 
 
 def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
@@ -91,9 +101,8 @@ def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
                 group.mean("bytes_sent"),
             ]
         )
-    return Table(
-        "", columns, rows, ["difference: to the first point, paired by seed; intervals by Student's t over seeds"]
-    )
+    notes = ["difference: to the first point, paired by seed; intervals by Student's t over seeds"]
+    return Table("", columns, rows, notes + failed_events((label, group.runs) for label, group in groups.items()))
 
 
 def _half(value: float | None) -> str:

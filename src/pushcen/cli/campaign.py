@@ -75,7 +75,7 @@ class Board:
             return
         if name not in self._tasks:
             self._tasks[name] = self._bar.add_task(name, total=1.0, facts="")
-        self._bar.update(self._tasks[name], completed=report.share, facts=f"accuracy {percent(report.accuracy)} %")
+        self._bar.update(self._tasks[name], completed=report.share, facts=_facts(report))
 
     def _say(self, report: "Report", first: bool, over: bool) -> None:
         now = time.monotonic()
@@ -87,8 +87,13 @@ class Board:
             new = done - self._there
             left = (self._runs - done) * (now - self._begun) / new if new > 0 else None
             share = self._shares[report.planned.name]
-            facts = report.error or f"{100 * share:.0f} %, accuracy {percent(report.accuracy)} %"
+            facts = report.error or f"{100 * share:.0f} %, {_facts(report)}"
             self._console.print(
                 f"{self._ended} of {self._runs} runs, {duration(left)} left. {report.planned.name}: {facts}",
                 highlight=False, markup=False, soft_wrap=True,
             )  # fmt: skip
+
+
+def _facts(report: "Report") -> str:
+    failed = f", {report.failed_events} events failed" if report.failed_events else ""
+    return f"accuracy {percent(report.accuracy)} %{failed}"

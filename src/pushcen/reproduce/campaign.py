@@ -19,13 +19,14 @@ from pushcen.simulation import Executor
 
 @dataclass
 class Report:
-    """How far one run is: `share` of its pseudo-time, its newest accuracy, and in the end whether it is done."""
+    """How far one run is: `share` of its pseudo-time, its accuracy, how many events failed, and whether it is done."""
 
     planned: Planned
     share: float = 0.0
     accuracy: float | None = None
     done: bool = False
     error: str = ""
+    failed_events: int = 0
 
 
 Tell = Callable[[Report], None]
@@ -45,6 +46,7 @@ def carry_out(
         found = store.find(report.planned.config)
         if found is not None and found.finished:
             report.share, report.done, report.accuracy = 1.0, True, found.number("accuracy")
+            report.failed_events = int(found.number("failed_events") or 0)
             tell(report)
         else:
             store.folder(report.planned)  # decided here, in one thread
@@ -103,6 +105,7 @@ class _Worker(threading.Thread):
         for line in process.stdout:
             facts: dict[str, Any] = json.loads(line)
             report.share, report.accuracy = facts.get("share", report.share), facts.get("accuracy")
+            report.failed_events = facts.get("failed_events", report.failed_events)
             if "share" not in facts:
                 report.error, report.done = facts.get("error", ""), facts.get("done", False)
                 return

@@ -23,6 +23,7 @@ class _Tell(Quiet):
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._accuracy: float | None = None
+        self._failed_events = 0
 
     def say(self, **facts: Any) -> None:
         """Write a line; if nobody reads it any more, this raises, and ends the run."""
@@ -31,11 +32,11 @@ class _Tell(Quiet):
 
     def progress(self, now: dict[str, Any]) -> None:
         """Report the time."""
-        self.say(share=now["time"] / now["horizon"], accuracy=self._accuracy)
+        self.say(share=now["time"] / now["horizon"], accuracy=self._accuracy, failed_events=self._failed_events)
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Remember the accuracy."""
-        self._accuracy = row.get("accuracy")
+        """Remember the accuracy, and how many events failed."""
+        self._accuracy, self._failed_events = row.get("accuracy"), row.get("failed_events", 0)
 
 
 def main() -> None:
@@ -50,7 +51,8 @@ def main() -> None:
                 run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell])
                 if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
                     shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
-                tell.say(done=run.finished, accuracy=run.number("accuracy"))
+                failed = int(run.number("failed_events") or 0)
+                tell.say(done=run.finished, accuracy=run.number("accuracy"), failed_events=failed)
             except PushcenError as error:
                 tell.say(error=str(error))
     except (KeyboardInterrupt, BrokenPipeError):
