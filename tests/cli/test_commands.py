@@ -27,6 +27,10 @@ def lines(client, clients):
     inputs = torch.randn(40, 3, generator=torch.Generator().manual_seed(client))
     targets = (inputs.sum(1) > 0).long()
     return Task(torch.nn.Linear(3, 2), (inputs[:32], targets[:32]), (inputs[32:], targets[32:]))
+def zeros(client, clients):
+    task = lines(client, clients)
+    torch.nn.init.zeros_(task.model.weight)
+    return task
 """
 
 
@@ -97,6 +101,23 @@ def test_mistakes_are_one_line(tmp_path):
     assert result.stderr.startswith("error: network.los = '1': no such key. Did you mean network.loss?")
     assert "Traceback" not in result.output
     assert run("simulate", "nowhere.toml", code=2).stderr.startswith("error: nowhere.toml: no such file")
+
+
+def test_a_warning_is_one_line_that_says_nothing_of_our_sources(tmp_path):
+    (tmp_path / "my_task.py").write_text(TASK)
+    command = [
+        sys.executable,
+        "-c",
+        "from pushcen.cli import app; app()",
+        "simulate",
+        "--task",
+        "my_task:zeros",
+        *SMALL,
+    ]
+    command += ["--set", "method.profile=paper"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True).stderr.splitlines()
+    assert [line.split(":")[:2] for line in said if "zero" in line] == [["warning", " weight"]]
+    assert not [line for line in said if ".py" in line]
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on_to_the_same_end(tmp_path, monkeypatch):

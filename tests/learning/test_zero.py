@@ -62,14 +62,29 @@ def learner_of(model, data=None, update=None, training=TRAINING):
 def test_the_papers_rules_hold_it_at_zero_and_say_so_once_by_name():
     model = nn.Sequential(nn.Linear(64, 8), nn.Tanh(), nn.Linear(8, 10))
     nn.init.zeros_(model[2].weight)
-    learner = learner_of(model, update=CentroidUpdate(16, profile="paper", feedback=False))
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
+        learner = learner_of(model, update=CentroidUpdate(16, profile="paper", feedback=False))
         for _ in range(3):
             learner.step(Work(1, []))
     assert not model[2].weight.any()
     [warning] = [str(one.message) for one in seen]
-    assert warning.startswith("2.weight is zero and stays so")
+    assert warning.startswith("2.weight: 80 of its 80 weights are zero and stay so")
+
+
+def test_the_papers_rules_say_so_where_only_some_rows_start_at_zero():
+    """New classes beside old ones: they never learn, and the layer does not look empty."""
+    model = nn.Sequential(nn.Linear(64, 8), nn.Tanh(), nn.Linear(8, 10))
+    with torch.no_grad():
+        model[2].weight[:2] = 0
+    for profile, told in (("paper", ["2.weight: 16 of its 80 weights are zero and stay so"]), ("default", [])):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            learner = learner_of(copy.deepcopy(model), update=CentroidUpdate(16, profile=profile, feedback=False))
+            for _ in range(2):
+                learner.step(Work(1, []))
+        assert [str(one.message).split(": the paper")[0] for one in seen] == told
+        assert learner.model[2].weight[:2].any() == (profile == "default")
 
 
 def embedding():
@@ -135,6 +150,15 @@ def test_once_out_of_the_cell_of_zero_it_is_pruned_like_all_others():
         outcome = learner.step(Work(1, []))
     assert outcome.density < 1.0
     assert outcome.density > 0.5
+
+
+def test_the_papers_rules_say_so_where_a_layer_dies_later():
+    model = nn.Sequential(nn.Linear(64, 8), nn.Tanh(), nn.Linear(8, 10))
+    learner = learner_of(model, update=CentroidUpdate(16, profile="paper", feedback=False))
+    learner.step(Work(1, []))
+    nn.init.zeros_(model[2].weight)
+    with pytest.warns(UserWarning, match=r"2.weight: 80 of its 80 weights are zero and stay so"):
+        learner.step(Work(1, []))
 
 
 def test_a_layer_that_dies_lives_again():

@@ -5,6 +5,8 @@ runs, so that `pushcen --help` answers at once, without torch.
 """
 
 import traceback
+import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -47,6 +49,7 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, rest if len(rest) == len(args) else ["--traceback", *rest])
 
     def invoke(self, ctx: Any) -> Any:
+        warnings.formatwarning = _plainly
         try:
             return super().invoke(ctx)
         except pushcen.PushcenError as error:
@@ -54,6 +57,15 @@ class _Commands(TyperGroup):
                 traceback.print_exception(error)
             Console(stderr=True, highlight=False).print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
             raise typer.Exit(75 if isinstance(error, TransientError) else 2) from None  # as EX_TEMPFAIL
+
+
+_FORMAT = warnings.formatwarning
+_OURS = str(Path(__file__).parents[1])
+
+
+def _plainly(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+    """Write a warning of pushcen's own as one line, without where in pushcen it came from."""
+    return f"warning: {message}\n" if filename.startswith(_OURS) else _FORMAT(message, category, filename, lineno, line)
 
 
 def _escape_help(command: Any) -> None:

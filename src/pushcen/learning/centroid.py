@@ -25,8 +25,8 @@ class CentroidUpdate(Update):
     `masked` holds pruned weights at zero during training, but not those that are zero for want of training. With
     `feedback`, what rounding takes off one message is added to the next, so that what is sent is right on average,
     however little training moves between two messages. With the paper's profile the dictionary is used as it was
-    averaged, WCP is three iterations from it, and a layer that starts at zero stays there; by default its entry nearest
-    zero is zero, and WCP is the optimum.
+    averaged, WCP is three iterations from it, and what starts at zero stays there; by default its entry nearest zero is
+    zero, and WCP is the optimum.
     """
 
     def __init__(
@@ -63,10 +63,14 @@ class CentroidUpdate(Update):
             )
 
     def meet(self, model: nn.Module) -> None:
-        """Note which weights start at zero."""
+        """Note which weights start at zero; warn where the paper's rules hold them there."""
         super().meet(model)
-        if self._masked and self._profile == "default":
+        if self._masked:
             self._untrained.note(self.schema, model)
+        if self._profile == "paper":
+            for name, zeros in self._untrained.layers.items():
+                self._warn(name, int(torch.count_nonzero(zeros)), zeros.numel())
+            self._untrained.layers.clear()
 
     def fold(self, weight: int, payload: Payload) -> None:
         """Add a table to those of the next event."""
@@ -133,14 +137,18 @@ class CentroidUpdate(Update):
         if self._profile == "default" and self._untrained.may_be_in(name, pruned, size):
             layer.release(self._untrained.among(name, layer.weights, layer.indices == layer.zero))
             pruned = layer.pruned()
-        elif self._profile == "paper" and nearly_all(pruned, size) and name not in self._told:
+        elif self._profile == "paper" and nearly_all(pruned, size):
+            self._warn(name, pruned, size)
+        return pruned
+
+    def _warn(self, name: str, zeros: int, size: int) -> None:
+        if name not in self._told:
             self._told.add(name)
             warnings.warn(
-                f"{name} is zero and stays so: the paper's mask holds what is zero; "
+                f"{name}: {zeros} of its {size} weights are zero and stay so: the paper's mask holds what is zero; "
                 "method.profile = default or method.mask = false would train it",
                 stacklevel=2,
             )
-        return pruned
 
     def before_step(self) -> None:
         """Add the regulariser's gradient."""

@@ -35,6 +35,7 @@ def set_up(level: str = "info") -> None:
     handler = _Stderr()
     handler.setFormatter(_Lines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(True)
     logging.getLogger("grpc").setLevel(logging.CRITICAL)  # it writes a traceback for every caller that hangs up
 
 
