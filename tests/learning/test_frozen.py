@@ -59,6 +59,43 @@ def test_what_is_tied_and_frozen_stays_home_under_both_names():
     assert list(learner.frozen.fingerprints()) == ["0.weight"]
 
 
+class Positions(nn.Module):
+    """Numbers that are no parameters: some are saved, some are not, one counts."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("places", torch.linspace(0, 1, 6))
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+        self.register_buffer("scratch", torch.zeros(2), persistent=False)
+
+    def forward(self, x):
+        self.calls += 1
+        return x + self.places
+
+
+def positioned(frozen=True):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Sequential(Positions(), nn.Linear(6, 8), nn.BatchNorm1d(8)), nn.Linear(8, 4))
+    model[0].requires_grad_(not frozen)
+    return model
+
+
+@pytest.mark.parametrize("batch_norm", ["local", "shared"])
+def test_buffers_of_a_frozen_part_belong_to_it(batch_norm):
+    one, other = (learner_of(positioned(), batch_norm=batch_norm) for _ in range(2))
+    norm = ["0.2.running_mean", "0.2.running_var"] if batch_norm == "shared" else []  # which change with the data
+    assert [entry.name for entry in one.schema.entries] == [*norm, "1.weight", "1.bias"]
+    mine, before = about(positioned()), one.model[0][0].places.clone()
+    assert {key for key in mine if "0.0" in key} == {"frozen.0.0.places", "frozen.0.0.calls"}
+    for _ in range(3):
+        one.step(Work(1, [Model(1, 0, other.step(Work(1, [])).payloads)]))
+    assert torch.equal(one.model[0][0].places, before)
+    changed = positioned()
+    changed[0][0].places[0] = 1e-6
+    assert difference(mine, about(changed)).startswith("frozen.0.0.places = [6] float32 ")
+    assert "0.0.places" in [entry.name for entry in learner_of(positioned(frozen=False)).schema.entries]
+
+
 def test_a_restored_learner_has_the_same_frozen_part():
     learner, again = learner_of(half_frozen()), learner_of(half_frozen())
     learner.step(Work(1, []))
@@ -112,7 +149,9 @@ def test_clients_that_freeze_different_parts_are_refused():
     def model(client):
         return nn.Sequential(nn.Linear(64, 8).requires_grad_(client != 1), nn.Linear(8, 10))
 
-    with pytest.raises(ModelError, match=r"client 1 shares other tensors than client 0: the schemas differ: 0.weight"):
+    with pytest.raises(
+        ModelError, match=r"client 1: 0.weight is frozen, and for others it is not: all must freeze the same"
+    ):
         world_of(model)
 
 

@@ -24,3 +24,12 @@ def tiny(client, clients):
 def lenet(client, clients):
     """Large messages, next to no training."""
     return Task(LeNet(10), (torch.zeros(2, 3, 32, 32), torch.tensor([0, 1])))
+
+
+def frozen(client, clients):
+    """The first layer does not train, and client 1 has another than all others."""
+    made = tiny(client, clients)
+    made.model[0].requires_grad_(False)
+    if client == 1:
+        made.model[0].bias.data += 1e-6
+    return made

@@ -185,3 +185,12 @@ def test_forget_and_revoke_reach_the_network_through_one_peer(tmp_path):
         await world.stop()
 
     run(story())
+
+
+def test_peers_whose_frozen_parts_differ_are_refused_and_it_is_told_in_one_line(tmp_path):
+    result = pushcen("up", "tests.runtime.tasks:frozen", "--peers", 2, "--events", 3, "--folder", tmp_path / "up")
+    assert result.exit_code == 2
+    [said] = [line for line in result.output.splitlines() if "error" in line]
+    assert " runs something else: frozen.0.bias = [16] float32 " in said
+    assert said.split(": ")[1].endswith("ended with 2")
+    assert "{" not in said

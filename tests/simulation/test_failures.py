@@ -8,7 +8,7 @@ import torch
 
 from pushcen.analysis import comparison, group
 from pushcen.errors import DivergenceError, TaskError
-from pushcen.learning import Learner, Model, Training, Work
+from pushcen.learning import Learner, Model, Task, Training, Work
 from pushcen.methods import AsyncDFedAvg, DivShare, Independent, PushCen
 from pushcen.runs import Run
 from pushcen.simulation import Checkpoint, Executor
@@ -186,6 +186,32 @@ def test_the_learner_is_as_before_the_event_and_sends_that(step):
     learner.task.loss = plain
     assert learner.attempt(Work(1, [])).trains
     assert learner.failures == 0
+
+
+class Watched(torch.nn.Linear):
+    """Two names for one buffer, changed in place; one that is replaced; and one that is there only after a call."""
+
+    def __init__(self):
+        super().__init__(4, 2)
+        self.register_buffer("seen", torch.zeros(()))
+        self.again = torch.nn.Identity()
+        self.again.register_buffer("seen", self.seen)
+        self.register_buffer("last", torch.zeros(2))
+        self.register_buffer("first", None)
+
+    def forward(self, x):
+        self.seen += 1
+        self.last = x.mean(0)[:2].detach()
+        self.first = self.last if self.first is None else self.first
+        return super().forward(x) * torch.nan
+
+
+def test_buffers_are_the_same_objects_with_the_same_values():
+    model = Watched()
+    task = Task(model, (torch.randn(8, 4), torch.zeros(8).long()), share=lambda name: "weight" in name)
+    assert Learner(task).attempt(Work(1, [])).failure
+    assert model.again.seen is model.seen
+    assert (model.seen, model.last.tolist(), model.first) == (0, [0, 0], None)
 
 
 def test_weights_that_the_last_step_spoils_and_errors_they_cause_are_failures_too():

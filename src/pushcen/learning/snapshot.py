@@ -30,12 +30,9 @@ class Snapshot:
         update: Update,
     ) -> None:
         self._optimiser, self._update = optimiser, update
-        self._tensors = [(tensor, tensor.detach().clone()) for tensor in trained]
-        self._buffers = [
-            (module, name, buffer.clone())
-            for module in model.modules()
-            for name, buffer in module.named_buffers(recurse=False)
-        ]
+        self._tensors: list[tuple[torch.Tensor, torch.Tensor]] = [(one, one.detach().clone()) for one in trained]
+        self._places = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
+        self._tensors += [(buffer, buffer.clone()) for buffer in model.buffers()]
         self._extra = [
             (module, copy.deepcopy(module.get_extra_state()))
             for module in model.modules()
@@ -56,8 +53,8 @@ class Snapshot:
         with torch.no_grad():
             for tensor, before in self._tensors:
                 tensor.copy_(before)
-        for module, name, before in self._buffers:
-            module.register_buffer(name, before, name not in module._non_persistent_buffers_set)
+        for module, buffers in self._places:  # a forward pass may have put others in their place
+            module._buffers.update(buffers)
         for module, extra in self._extra:
             module.set_extra_state(extra)
         self._optimiser.state = defaultdict(dict, self._memory)

@@ -136,9 +136,13 @@ class LocalNetwork:
         return audit_folders([self.state(name) for name in self.names if self.state(name).exists()])[0]
 
     def last_words(self, name: str, lines: int = 3) -> str:
-        """Give the end of a peer's log."""
+        """Give what a peer ended with: its error, or else the end of its log."""
         path = self.folder / f"{name}.log"
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else "no log"
+        said = path.read_text(errors="replace").splitlines() if path.exists() else ["no log"]
+        return said[-1].removeprefix(_ERROR) if said and said[-1].startswith(_ERROR) else "\n".join(said[-lines:])
+
+
+_ERROR = "error: "
 
 
 def free_ports(count: int) -> list[int]:

@@ -183,12 +183,12 @@ def _check_alike(facts: list[Facts]) -> None:
     """Refuse clients whose models cannot be averaged, or do not stand on the same frozen part."""
     first = facts[0]
     for client, other in enumerate(facts):
+        check_same_frozen(first.frozen, other.frozen, f"client {client}")
         if other.schema != first.schema:
             try:
                 first.schema.check_same(other.schema)
             except ModelError as error:
                 raise ModelError(f"client {client} shares other tensors than client 0: {error}") from None
-        check_same_frozen(first.frozen, other.frozen, f"client {client}")
 
 
 @contextmanager
