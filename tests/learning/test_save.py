@@ -203,7 +203,7 @@ def test_saving_is_a_copy_that_training_does_not_change(method):
 def test_a_generator_for_dropout_that_is_not_saved_would_show():
     """Two learners that differ in the dropout stream alone differ: the tests above can fail."""
     one, other = make("push-sum", OPTIMISERS["adam"]), make("push-sum", OPTIMISERS["adam"])
-    other._noise.manual_seed(99)
+    other._noise.generator.manual_seed(99)
     assert one.step(Work(1, [])).loss != other.step(Work(1, [])).loss
 
 

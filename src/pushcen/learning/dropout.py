@@ -26,7 +26,7 @@ def own_dropout(model: nn.Module, generator: torch.Generator) -> bool:
     """
     found = False
     for module in model.modules():
-        channels = _WHOLE_CHANNELS.get(type(module).forward)
+        channels = _WHOLE_CHANNELS.get(getattr(type(module), "forward", None))  # type: ignore[arg-type]
         if channels is not None and float(module.p) > 0:  # type: ignore[arg-type]
             module.forward = _forward(module, generator, channels)
             found = True

@@ -14,12 +14,12 @@ from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError, PayloadError
 from pushcen.learning import samples as data
-from pushcen.learning.dropout import own_dropout
 from pushcen.learning.evaluation import score
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.frozen import Frozen
 from pushcen.learning.mistakes import blaming
 from pushcen.learning.modules import device_named, extra_state, number_type
+from pushcen.learning.noise import Noise
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
@@ -65,8 +65,7 @@ class Learner:
         self._batches, self._clustering, drops = (
             np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)
         )
-        self._noise = torch.Generator().manual_seed(int(drops.integers(2**63)))
-        self._noisy = own_dropout(self.model, self._noise)
+        self._noise = Noise(self.model, int(drops.integers(2**63)))
         self.update.prepare(self.schema, training, self._clustering)
         self.update.meet(self.model)
         self._optimiser = training.optimise(self.frozen.trained)
@@ -141,7 +140,8 @@ class Learner:
         self.frozen.check()
         flops = self._merge(work)
         before = self._row() if measure else None
-        loss, steps = self._train()
+        with self._noise.own():
+            loss, steps = self._train()
         self.events += 1
         payloads = self.encode() if encode else {}
         return Outcome(
@@ -206,15 +206,13 @@ class Learner:
         update = self.update.save(whole)
         extra = extra_state(self.model, self.client)
         model = {name: tensor for name, tensor in self.model.state_dict().items() if name not in extra}
-        tensors = named("model", model) | named("update", update.tensors)
+        tensors = named("model", model) | named("update", update.tensors) | self._noise.save()
         streams = [self._batches.bit_generator.state, self._clustering.bit_generator.state]
         plain = {"events": self.events, "streams": streams, "update": update.plain}
         plain |= {"failures": self.failures} if self.failures else {}
         plain |= {"extra": extra} if extra else {}
         if optimiser:
             tensors |= named("optimiser", save_optimiser(self._optimiser, self.model))
-        if self._noisy:
-            tensors["noise"] = self._noise.get_state()
         for name, into in (("open", self._open), ("taken", self._taken)):
             if whole and into is not None:
                 tensors[name], plain[name] = into.total, into.plain()
@@ -228,8 +226,7 @@ class Learner:
         load_optimiser(self._optimiser, self.model, part_of("optimiser", tensors))
         self.update.restore(State(part_of("update", tensors), plain["update"]))
         self._batches.bit_generator.state, self._clustering.bit_generator.state = plain["streams"]
-        if self._noisy:
-            self._noise.set_state(tensors["noise"])
+        self._noise.restore(tensors)
         self._open, self._taken = (
             Accumulator.restored(self.schema, tensors[name].to(self.device, copy=True), plain[name])
             if name in plain

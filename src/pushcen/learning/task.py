@@ -11,6 +11,7 @@ from torch import nn
 from pushcen.codec.schema import Share
 from pushcen.errors import OptionError, PushcenError, TaskError
 from pushcen.learning.mistakes import form_of, told
+from pushcen.learning.noise import GENERATOR
 from pushcen.learning.samples import Samples
 from pushcen.locate import locate
 
@@ -100,7 +101,7 @@ def build_task(function: TaskFunction, client: int, clients: int, seed: int = 0)
     >>> torch.equal(one, two)
     True
     """
-    with torch.random.fork_rng(devices=[]):
+    with GENERATOR, torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
             task = function(client, clients)

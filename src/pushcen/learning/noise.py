@@ -1,0 +1,92 @@
+"""Randomness of the user's own code (functional dropout, noise, augmentation), from the client's own stream.
+
+PyTorch draws it from one generator that all threads share: on several of them no run would be like another.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from pushcen.learning.dropout import own_dropout
+
+GENERATOR = threading.RLock()
+"""Whoever sets the state of PyTorch's generator holds this."""
+
+_NAMES = """
+bernoulli binomial cauchy exponential geometric log_normal multinomial normal poisson random trunc_normal uniform
+rand rand_like randint randint_like randn randn_like randperm
+kaiming_normal kaiming_uniform xavier_normal xavier_uniform
+dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alpha_dropout rrelu gumbel_softmax
+scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu fractional_max_pool2d
+"""
+_DRAWING = frozenset(_NAMES.split())  # and those in place, with an underscore
+
+
+class _Own(TorchFunctionMode):
+    """Lets functions that draw find the client's stream in PyTorch's generator; notes whether one has drawn."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self._generator, self.used = generator, False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "").rstrip("_") not in _DRAWING or kwargs.get("generator") is not None:
+            return func(*args, **kwargs)
+        with GENERATOR:
+            theirs, mine = torch.get_rng_state(), self._generator.get_state()
+            torch.set_rng_state(mine)
+            try:
+                return func(*args, **kwargs)
+            finally:
+                drawn = torch.get_rng_state()
+                torch.set_rng_state(theirs)
+                if not torch.equal(drawn, mine):
+                    self._generator.set_state(drawn)
+                    self.used = True
+
+
+class Noise:
+    """All randomness of a client's model and data on the CPU. What has drawn nothing in its first event costs nothing.
+
+    >>> noise = Noise(nn.Linear(2, 1), seed=1)
+    >>> with noise.own():
+    ...     first = torch.rand(2)
+    >>> torch.equal(first, torch.rand(2, generator=torch.Generator().manual_seed(1)))
+    True
+    """
+
+    def __init__(self, model: nn.Module, seed: int) -> None:
+        self.generator = torch.Generator().manual_seed(seed)
+        self._layers = own_dropout(model, self.generator)
+        self._draws: bool | None = None  # beside its layers; not known yet
+
+    @contextmanager
+    def own(self) -> Iterator[None]:
+        """Let all that draws in here do it from the client's own stream."""
+        if self._draws is False:
+            yield
+            return
+        mode = _Own(self.generator)
+        try:
+            with mode:
+                yield
+        except BaseException:
+            self._draws = mode.used or self._draws
+            raise
+        self._draws = mode.used or bool(self._draws)
+
+    def save(self) -> dict[str, torch.Tensor]:
+        """Return the state that `restore` takes: of what draws."""
+        return {"noise": self.generator.get_state()} if self._layers or self._draws else {}
+
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Take over what `save` returned."""
+        self._draws = True if "noise" in tensors and not self._layers else None
+        if "noise" in tensors:
+            self.generator.set_state(tensors["noise"])
