@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import Dataset, TensorDataset
 
 from pushcen.codec import Schema, decode
-from pushcen.errors import LearningError, OptionError, PayloadError
+from pushcen.errors import LearningError, OptionError, PayloadError, TaskError
 from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Work, build_task, load_task
 from pushcen.protocol import UNIT
 from tests.learning.tasks import tiny_data, tiny_learner, tiny_model
@@ -388,6 +388,20 @@ def test_a_metric_that_gives_anything_but_a_number_a_sample_is_an_error(name):
     learner = Learner(Task(tiny_model(), (X, Y), (X, Y), metric=metric), client="client 7")
     with pytest.raises(LearningError, match=rf"client 7: the metric gave {text}.*one number a sample, a tensor \[20\]"):
         learner.evaluate()
+
+
+@pytest.mark.parametrize("form", [lambda x: x[:, 0], lambda x: x[:, :1]], ids=["[20]", "[20, 1]"])
+def test_one_output_a_sample_has_no_top_1_accuracy(form):
+    """Its highest score is always the first: the share of zeros among the targets, whatever was learnt."""
+
+    class One(nn.Linear):
+        def forward(self, x):
+            return form(super().forward(x))
+
+    loss = nn.MSELoss()
+    task = Task(One(6, 1), (X, Y), (X, Y), loss=lambda o, y: loss(o.flatten(), y.float()))
+    with pytest.raises(TaskError, match=r"client 7, evaluation: .*the outputs are \[20.*needs a score for each class"):
+        Learner(task, client="client 7").evaluate()
 
 
 @pytest.mark.parametrize("form", [lambda x: x, lambda x: x.bool(), lambda x: x[:, None], lambda x: x.numpy()])

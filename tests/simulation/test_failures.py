@@ -132,6 +132,21 @@ def test_the_closing_table_says_it(tmp_path):
     )
 
 
+def test_an_accuracy_that_is_not_finite_is_not_counted_and_that_is_told(tmp_path):
+    def make(index, clients):
+        made = task(index, clients)
+        made.metric = lambda outputs, targets: outputs[:, 0] * (math.nan if index == 5 else 1)
+        return made
+
+    summary = run(tmp_path, make, horizon=1.0)
+    assert summary["final"]["accuracy"] is not None
+    assert summary["final"]["accuracy_left_out"] == 1
+    (tmp_path / "config.toml").write_text('[method]\nname = "pushcen"\n')
+    [_, note] = comparison(group([Run.open(tmp_path)])).notes
+    assert note == "PushCen: clients not counted, since their accuracy is not finite: 1"
+    assert "accuracy_left_out" not in run(function=task, horizon=1.0)["final"]
+
+
 def test_a_mistake_in_the_task_still_ends_the_run():
     def make(index, clients):
         made = task(index, clients)

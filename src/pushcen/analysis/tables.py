@@ -40,16 +40,20 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
     unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
     if unfinished:
         notes.append(f"not finished: {', '.join(unfinished)}")
-    return Table(title, columns, rows, notes + failed_events((group.label, group.runs) for group in groups))
+    return Table(title, columns, rows, notes + caveats((group.label, group.runs) for group in groups))
 
 
-def failed_events(groups: Iterable[tuple[str, Sequence[Run]]]) -> list[str]:
-    """Say of each run which clients had events that diverged, and why; nothing of those that had none."""
-    told = [
-        _failures(f"{label}, seed {run.config.get('seed')}" if len(runs) > 1 else label, run)
-        for label, runs in groups
-        for run in runs
-    ]
+def caveats(groups: Iterable[tuple[str, Sequence[Run]]]) -> list[str]:
+    """Say of each run what its figures leave out: accuracies that are not finite; events that diverged, and why."""
+    told: list[str] = []
+    for group, runs in groups:
+        for run in runs:
+            label = f"{group}, seed {run.config.get('seed')}" if len(runs) > 1 else group
+            left_out = run.number("accuracy_left_out")
+            count = (
+                f"{label}: clients not counted, since their accuracy is not finite: {left_out:g}" if left_out else ""
+            )
+            told += [count, _failures(label, run)]
     return [note for note in told if note]
 
 
@@ -102,7 +106,7 @@ def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
             ]
         )
     notes = ["difference: to the first point, paired by seed; intervals by Student's t over seeds"]
-    return Table("", columns, rows, notes + failed_events((label, group.runs) for label, group in groups.items()))
+    return Table("", columns, rows, notes + caveats((label, group.runs) for label, group in groups.items()))
 
 
 def _half(value: float | None) -> str:

@@ -21,7 +21,15 @@ def correct(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
     >>> correct(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1]))
     tensor([1., 0.])
+    >>> correct(torch.tensor([0.1, 0.9]), torch.tensor([1, 1]))
+    Traceback (most recent call last):
+    ValueError: the outputs are [2] float32: top-1 accuracy needs a score for each class, ...
     """
+    if outputs.dim() < 2 or outputs.shape[-1] < 2:
+        raise ValueError(
+            f"the outputs are {form_of(outputs)}: top-1 accuracy needs a score for each class, [samples, classes]; "
+            "for one output a sample, give the Task a metric of its own"
+        )
     return (outputs.argmax(-1) == targets).float()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pushcen.analysis.groups import Group, sd
 from pushcen.analysis.stats import Interval, paired
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.tables import failed_events
+from pushcen.analysis.tables import caveats
 from pushcen.analysis.units import size
 from pushcen.reproduce import paper
 from pushcen.reproduce.experiment import Experiment, Row
@@ -183,7 +183,7 @@ def _notes(found: Sequence[Point], effects: bool) -> list[str]:
         notes.append(f"Not run: {', '.join(missing)}.")
     several = len({point.alpha for point in found}) > 1
     labels = [f"{point.row.label} ({point.alpha:g})" if several else point.row.label for point in found]
-    return notes + failed_events((label, list(point.runs.values())) for label, point in zip(labels, found, strict=True))
+    return notes + caveats((label, list(point.runs.values())) for label, point in zip(labels, found, strict=True))
 
 
 def _first(values: Sequence[float], count: int) -> list[float | None]:

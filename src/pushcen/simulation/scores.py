@@ -8,14 +8,15 @@ from pushcen.learning import Score
 
 
 def of(found: Sequence[Score], prefix: str) -> dict[str, Any]:
-    """Sum the scores of several clients up. Who has no test data does not count, nor what is not finite.
+    """Sum the scores of several clients up. Who has no test data does not count, nor what is not finite, which is told.
 
     >>> of([Score(0.5, 1.0, 10), Score(1.0, 2.0, 10)], "")
     {'accuracy': 0.75, 'accuracy_sd': 0.25, 'accuracy_worst_tenth': 0.5, 'loss': 1.5}
     """
     found = [score for score in found if score.samples]
     metrics = sorted(score.metric for score in found if math.isfinite(score.metric))
-    return {
+    left_out = {f"{prefix}accuracy_left_out": len(found) - len(metrics)} if len(found) > len(metrics) else {}
+    return left_out | {
         **spread(metrics, f"{prefix}accuracy"),
         f"{prefix}accuracy_worst_tenth": mean(metrics[: math.ceil(len(metrics) / 10)]),
         f"{prefix}loss": mean([score.loss for score in found if math.isfinite(score.loss)]),
