@@ -253,6 +253,51 @@ def test_weights_that_the_last_step_spoils_and_errors_they_cause_are_failures_to
     assert "weights are not finite" in outcome.failure
 
 
+def test_data_that_the_users_code_refuses_for_its_nan_is_a_failure_too():
+    learner = learner_of(5, make=bad_data)
+    plain = learner.task.loss
+
+    def loss(outputs, targets):
+        torch.distributions.Categorical(logits=outputs)  # refuses NaN
+        return plain(outputs, targets)
+
+    learner.task.loss = loss
+    outcome = learner.attempt(Work(1, []))
+    assert "step 1: ValueError: Expected parameter logits" in outcome.failure
+    assert "the batch has NaN" in outcome.failure
+
+
+class SpoiltGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * math.nan
+
+
+class Homely(torch.nn.Module):
+    """The gradient of what stays at home is not a number; the loss is, until that has been used."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift, self.out = torch.nn.Parameter(torch.zeros(4)), torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.out(x + SpoiltGradient.apply(self.shift))
+
+
+@pytest.mark.parametrize(("share", "encode"), [(lambda name: name != "shift", True), (None, False)])
+def test_weights_that_nobody_looks_at_are_looked_at_after_the_last_step(share, encode):
+    """At the next event it is too late: there would be nothing sound to go back to."""
+    task = Task(Homely(), (torch.randn(8, 4), torch.zeros(8).long()), share=share)
+    learner = Learner(task, client="client 5")
+    outcome = learner.attempt(Work(1, []), encode=encode)
+    assert outcome.failure == "client 5, event 1: weights are not finite after its last step"
+    assert not learner.model.shift.any()
+
+
 def test_who_has_given_up_still_passes_on_what_it_merges():
     learner, other = learner_of(5, make=bad_data, give_up_after=1), learner_of(1, give_up_after=1)
     sent = other.attempt(Work(1, [])).payloads

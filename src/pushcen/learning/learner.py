@@ -17,7 +17,7 @@ from pushcen.learning import samples as data
 from pushcen.learning.evaluation import score
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.frozen import Frozen
-from pushcen.learning.mistakes import blaming
+from pushcen.learning.mistakes import all_finite, blaming, has_nan
 from pushcen.learning.modules import device_named, extra_state, number_type
 from pushcen.learning.noise import Noise
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
@@ -68,16 +68,16 @@ class Learner:
         self._noise = Noise(self.model, int(drops.integers(2**63)))
         self.update.prepare(self.schema, training, self._clustering)
         self.update.meet(self.model)
+        travel = set(map(id, self.schema.tensors(self.model)))
+        self._home = [tensor for tensor in self.frozen.trained if id(tensor) not in travel]
         self._optimiser = training.optimise(self.frozen.trained)
         self._gather = data.gatherer(train, f"the training data of {client}")
-        self._samples = data.count(train)
-        self._number = number_type(self.model)
+        self._samples, self._number = data.count(train), number_type(self.model)
         self._cost = StepCost(self.model)
         extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
         self._taken: Accumulator | None = None
-        self.events = 0
-        self.failures = 0  # how many of the newest events in a row have failed
+        self.events = self.failures = 0  # how many events there were, and how many of the newest in a row have failed
 
     @property
     def trains(self) -> bool:
@@ -143,6 +143,8 @@ class Learner:
         with self._noise.own():
             loss, steps = self._train()
         self.events += 1
+        if not all_finite(self._home if encode else self.frozen.trained):
+            raise DivergenceError(f"{self.client}, event {self.events}: weights are not finite after its last step")
         payloads = self.encode() if encode else {}
         return Outcome(
             payloads=payloads,
@@ -261,19 +263,20 @@ class Learner:
     def _train(self) -> tuple[float, int]:
         self.model.train()
         self.update.start(self.model)
-        batch, total, steps = self.training.batch, 0.0, 0
-        self._cost.total = 0.0
+        batch, total, steps, self._cost.total = self.training.batch, 0.0, 0, 0.0
         for _ in range(self.training.epochs):
             order = torch.from_numpy(self._batches.permutation(self._samples))
             for begin in range(0, max(self._samples - batch, 0) + 1, batch):
                 steps += 1
                 where = f"{self.client}, event {self.events + 1}, step {steps}"
-                with blaming(where, self.frozen.trained):
+                with blaming(where, ()):
                     inputs, targets = self.on_device(self._gather(order[begin : begin + batch]))
+                with blaming(where, self.frozen.trained, (inputs, targets)):
                     loss = self._cost.run(shape_of(inputs), partial(self._backward, inputs, targets))
                 value = float(loss)
                 if not math.isfinite(value):
-                    raise DivergenceError(f"{where}: the loss is {value}; a smaller training.lr may help")
+                    why = "the batch has NaN" if has_nan((inputs, targets)) else "a smaller training.lr may help"
+                    raise DivergenceError(f"{where}: the loss is {value}; {why}")
                 total += value
                 self.update.before_step()
                 self._optimiser.step()

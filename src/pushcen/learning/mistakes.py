@@ -34,10 +34,10 @@ def told(error: BaseException) -> str:
 
 
 @contextmanager
-def blaming(where: str, trained: Iterable[torch.Tensor]) -> Iterator[None]:
-    """Say where the user's own code has failed; what fails on weights that are not finite has diverged.
+def blaming(where: str, weights: Iterable[torch.Tensor], batch: Any = None) -> Iterator[None]:
+    """Say where the user's own code has failed; on weights that are not finite, or a batch with NaN, it has diverged.
 
-    >>> with blaming("client 7, step 3", trained=[]):
+    >>> with blaming("client 7, step 3", weights=[]):
     ...     {}["age"]
     Traceback (most recent call last):
     pushcen.errors.TaskError: client 7, step 3: KeyError: 'age'...
@@ -47,9 +47,31 @@ def blaming(where: str, trained: Iterable[torch.Tensor]) -> Iterator[None]:
     except PushcenError:
         raise
     except Exception as error:
-        if all(bool(tensor.isfinite().all()) for tensor in trained):
-            raise TaskError(f"{where}: {told(error)}") from error
-        raise DivergenceError(f"{where}: {told(error)}; weights are not finite") from error
+        if not all_finite(weights):
+            raise DivergenceError(f"{where}: {told(error)}; weights are not finite") from error
+        if has_nan(batch):
+            raise DivergenceError(f"{where}: {told(error)}; the batch has NaN") from error
+        raise TaskError(f"{where}: {told(error)}") from error
+
+
+def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
+    """Say whether there is neither NaN nor an infinite value.
+
+    >>> all_finite([torch.zeros(1)]), all_finite([torch.zeros(1), torch.tensor(float("inf"))])
+    (True, False)
+    """
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+def has_nan(thing: Any) -> bool:
+    """Say whether there is NaN in a batch, however it is nested. Infinite values may be meant, in masks.
+
+    >>> has_nan({"a": [torch.zeros(1), 1]}), has_nan((torch.tensor([0, float("nan")]),))
+    (False, True)
+    """
+    if isinstance(thing, dict | tuple | list):
+        return any(map(has_nan, thing.values() if isinstance(thing, dict) else thing))
+    return isinstance(thing, torch.Tensor) and bool(thing.isnan().any())
 
 
 def form_of(thing: Any) -> str:
