@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -322,3 +323,12 @@ def test_merging_holds_no_decoded_model():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert min(peaks) < 0.01 * 4 * schema.size  # what other threads may hold is not ours
+
+
+def test_a_message_keeps_nothing_that_only_its_sender_needs():
+    start = {"weight": torch.linspace(-1, 1, 32)}
+    dictionary = weakref.ref(start["weight"])
+    message = encode(nn.Linear(40, 10), Centroids(32, start=start, rng=np.random.default_rng(0), feedback=True))
+    del start
+    assert dictionary() is None
+    assert message.codec == Centroids(32)
