@@ -36,8 +36,8 @@ def carry_out(
 ) -> list[Report]:
     """Carry out every run that is not finished, `jobs` at a time; return a report of each, in order.
 
-    A run that fails is reported, and does not stop the others. KeyboardInterrupt lets all that is running be saved,
-    and is raised when it is.
+    A run that fails is reported, and does not stop the others; one with a client that diverges fails, since a table
+    would not show it. KeyboardInterrupt lets all that is running be saved, and is raised when it is.
     """
     reports = [Report(run) for run in runs]
     waiting: queue.SimpleQueue[Report] = queue.SimpleQueue()

@@ -47,7 +47,7 @@ def main() -> None:
         for line in sys.stdin:
             job = json.loads(line)
             try:
-                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell])
+                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell], strict=True)
                 if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
                     shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
                 tell.say(done=run.finished, accuracy=run.number("accuracy"))
