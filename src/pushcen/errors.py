@@ -1,7 +1,7 @@
 """The errors that pushcen raises on purpose. Each says what was wrong, where, and what would be right."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -73,9 +73,21 @@ class AddressError(NetworkError, TransientError):
     """An address that cannot be listened on now: another process is there, or the machine does not have it yet."""
 
 
+def renamed(text: str, keys: Mapping[str, str]) -> str:
+    """Return what an error says, with its options called by the keys that the user has set.
+
+    Only `name = value` is an option, and what is a full key already stays.
+
+    >>> renamed("size = 50: must be at most view.bound = 40", {"size": "view.size", "bound": "view.bound"})
+    'view.size = 50: must be at most view.bound = 40'
+    """
+    names = "|".join(map(re.escape, keys))
+    return re.sub(rf"(?<![\w.])({names})(?= = )", lambda found: keys[found[1]], text) if keys else text
+
+
 @contextmanager
 def called(**keys: str) -> Iterator[None]:
-    """Let whatever is refused within name its options by the keys that the user has set.
+    """Call the options of whatever is refused within by the keys that the user has set.
 
     >>> with called(k="neighbours.degree"):
     ...     raise OptionError("k = 9: must be from 1 to 3")
@@ -85,6 +97,4 @@ def called(**keys: str) -> Iterator[None]:
     try:
         yield
     except PushcenError as error:
-        names = "|".join(map(re.escape, keys))
-        said = re.sub(rf"(?<![\w.])({names})(?= = )", lambda found: keys[found[1]], str(error))
-        raise type(error)(said) from error
+        raise type(error)(renamed(str(error), keys)) from error

@@ -10,13 +10,13 @@ import functools
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import pydantic
 
 from pushcen.config.describe import describe
-from pushcen.errors import ConfigError, PushcenError
+from pushcen.errors import ConfigError, PushcenError, renamed
 
 T = TypeVar("T")
 
@@ -124,7 +124,7 @@ class Builder:
         try:
             return kind(**found)
         except (PushcenError, TypeError) as error:  # a range, told with the option's own name; or one that is missing
-            problems.append(_prefixed(at, error))
+            problems.append(_with_keys(at, fields, error))
             return None
 
     def _by_name(self, kind: type, values: Any, at: str, problems: list[str], known: list[str]) -> Any:
@@ -135,7 +135,7 @@ class Builder:
         try:
             chosen = self._chosen[kind].find(str(values["name"]))
         except PushcenError as error:
-            problems.append(_prefixed(at, error))
+            problems.append(_with_keys(at, ["name"], error))
             return None
         return self._section(chosen, {k: v for k, v in values.items() if k != "name"}, at, problems, known)
 
@@ -164,8 +164,10 @@ def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
     return None
 
 
-def _prefixed(at: str, error: Exception) -> str:
-    return str(error) if str(error).startswith(at) else at + str(error)
+def _with_keys(at: str, names: Iterable[str], error: Exception) -> str:
+    """Return what a section refused, with the full keys of its options."""
+    said = renamed(str(error), {name: at + name for name in names})
+    return said if said.startswith(at) else f"{at.rstrip('.')}: {said}"
 
 
 def _typed(text: str) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pushcen.config.build import Builder, Registry
-from pushcen.errors import ConfigError, PushcenError, called
+from pushcen.errors import ConfigError, PushcenError, called, renamed
 from pushcen.learning import TaskFunction, load_task
 from pushcen.methods import Method, PushCen, method_name, method_named
 from pushcen.runtime.settings import Runtime
@@ -119,7 +119,7 @@ def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
         try:
             kind = method_named(name)
         except PushcenError as error:
-            raise ConfigError(str(error).replace("method.name", "methods", 1)) from None
+            raise ConfigError(renamed(str(error), {"name": "methods", "method.name": "methods"})) from None
         BUILDER.build(kind, options, f"methods.{name}.")
     method = found.get("method", {})
     method = {"name": method} if isinstance(method, str) else method
