@@ -97,10 +97,9 @@ class Comparison(Mapping[str, Result]):
         """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw."""
         from pushcen.analysis import group
         from pushcen.analysis.figures import FIGURES
-        from pushcen.errors import OptionError
+        from pushcen.checks import check_choice
 
-        if figure not in FIGURES:
-            raise OptionError(f"figure = {figure!r}: must be one of {', '.join(FIGURES)}")
+        check_choice("figure", figure, tuple(FIGURES))
         return FIGURES[figure][1](group([result.run for result in self.values()]))
 
     def _repr_html_(self) -> str:

@@ -20,15 +20,14 @@ def report(
     from pushcen.analysis.report import write_report
     from pushcen.analysis.table import FORMATS
     from pushcen.analysis.theory import theory_table
-    from pushcen.errors import OptionError
+    from pushcen.checks import check_choice
     from pushcen.runs.find import find_runs
 
     runs = find_runs(folders)
     groups = group(runs)
     console = Console(highlight=False)
     if table is not None:
-        if table not in FORMATS:
-            raise OptionError(f"table = {table!r}: must be one of {', '.join(FORMATS)}")
+        check_choice("table", table, FORMATS)
         typer.echo(comparison(groups).to(table))
         return
     if theory:

@@ -47,11 +47,11 @@ def reproduce(
     what each difference to the paper's rules is worth.
     """
     from pushcen.analysis.table import FORMATS
+    from pushcen.checks import check_choice
     from pushcen.config import parse_settings
-    from pushcen.errors import OptionError
 
-    if table and table not in FORMATS:
-        raise OptionError(f"--table {table}: must be one of {', '.join(FORMATS)}")
+    if table:
+        check_choice("table", table, FORMATS)
     if what in COUNTED:
         for made in _counted(what, dataset):
             _print(made, table)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pushcen.checks import check_choice
 from pushcen.config.build import Builder, Registry
 from pushcen.errors import ConfigError, PushcenError, called, renamed
 from pushcen.learning import TaskFunction, load_task
@@ -13,7 +14,7 @@ from pushcen.runtime.settings import Runtime
 from pushcen.simulation import World
 from pushcen.simulation.world import ONLY_REAL, flat
 from pushcen.simulation.world.identity import Identity
-from pushcen.tasks import DataSource, ImageTask
+from pushcen.tasks import MODELS, DataSource, ImageTask
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class TaskChoice:
     """cnn, lenet or resnet18 [as usual for the data]."""
     weights: str = ""
     """A file with the weights that the model starts from."""
+
+    def __post_init__(self) -> None:
+        if self.model:
+            check_choice("model", self.model, MODELS)
 
 
 @dataclass(frozen=True)

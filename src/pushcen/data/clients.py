@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from pushcen.checks import check_count, check_number
 from pushcen.data.data import Data
 from pushcen.data.partitions import Dirichlet, Natural, Partition, Rows
-from pushcen.errors import DataError, OptionError
+from pushcen.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +93,11 @@ def split(
         if data.owners is None:
             raise DataError(f"partition = 'natural': {data.name} does not say who owns its samples")
         clients = len(torch.unique(data.owners)) if clients is None else clients
-    if clients is None or clients < 1:
-        raise OptionError(f"clients = {clients}: must be a whole number from 1")
-    if not 0 <= test_share < 1:
-        raise OptionError(f"test_share = {test_share}: must be at least 0 and less than 1")
-    if min_samples < 1:
-        raise OptionError(f"min_samples = {min_samples}: must be a whole number from 1")
-    if seed < 0:
-        raise OptionError(f"seed = {seed}: must be a whole number from 0")
+    check_count("clients", clients, 1)
+    check_number("test_share", test_share, 0, 1, below=True)
+    check_count("min_samples", min_samples, 1)
+    check_count("seed", seed)
+    assert clients is not None
     if clients * min_samples > len(data):
         raise DataError(
             f"clients = {clients}: {data.name} has {len(data)} samples, enough for {len(data) // min_samples} clients "

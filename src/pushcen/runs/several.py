@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from pushcen.checks import check_count
 from pushcen.config import Config, Text
 from pushcen.errors import ConfigError, OptionError
 from pushcen.folder import CONFIG
@@ -47,8 +48,7 @@ def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Co
     >>> [(label, len(configs)) for label, configs in points.items()][:2]
     [('method.clusters=8, network.loss=0', 2), ('method.clusters=8, network.loss=0.1', 2)]
     """
-    if seeds < 1:
-        raise OptionError(f"seeds = {seeds}: must be a whole number from 1")
+    check_count("seeds", seeds, 1)
     axes = [[(key, value) for value in values] for key, values in map(_axis, over)]
     if any(key == "seed" for axis in axes for key, _ in axis):
         raise OptionError(

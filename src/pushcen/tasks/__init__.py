@@ -6,6 +6,6 @@
 (93, 23)
 """
 
-from pushcen.tasks.images import DataSource, ImageTask
+from pushcen.tasks.images import MODELS, DataSource, ImageTask
 
-__all__ = ["DataSource", "ImageTask"]
+__all__ = ["MODELS", "DataSource", "ImageTask"]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import nn
 
+from pushcen.checks import check_choice, check_count, check_number
 from pushcen.data import Data, Split, check_labels, load, partition_named, split
-from pushcen.errors import DataError, ModelError, OptionError, called
+from pushcen.errors import DataError, ModelError, called
 from pushcen.learning import Task, load_weights
 from pushcen.models import LeNet, SmallCNN, resnet18
 
@@ -56,12 +57,9 @@ class DataSource:
         chosen = partition_named(self.partition, alpha=self.alpha, per_client=self.per_client)
         for name in ("alpha", "per_client"):  # resolved: what the partition has, and nothing that it has not
             object.__setattr__(self, name, getattr(chosen, name, None))
-        if not 0 < self.share <= 1:
-            raise OptionError(f"share = {self.share}: must be above 0 and at most 1")
-        if not 0 <= self.test_share < 1:
-            raise OptionError(f"test_share = {self.test_share}: must be at least 0 and less than 1")
-        if self.min_samples < 1:
-            raise OptionError(f"min_samples = {self.min_samples}: must be a whole number from 1")
+        check_number("share", self.share, 0, 1, above=True)
+        check_number("test_share", self.test_share, 0, 1, below=True)
+        check_count("min_samples", self.min_samples, 1)
 
 
 @dataclass(frozen=True)
@@ -80,8 +78,7 @@ class ImageTask:
     def __post_init__(self) -> None:
         if not self.model:
             object.__setattr__(self, "model", _USUAL.get(self.data.source, "cnn"))
-        if self.model not in MODELS:
-            raise OptionError(f"task.model = {self.model!r}: must be one of {', '.join(MODELS)}")
+        check_choice("model", self.model, MODELS)
 
     def __call__(self, client: int, clients: int) -> Task:
         """Make the task of one client."""
@@ -101,9 +98,9 @@ class ImageTask:
 
     def network(self, data: Data) -> nn.Module:
         """Make the model for this data."""
-        model = _network(self.model, data)
-        if self.weights:
-            with called(weights="task.weights"):
+        with called(model="task.model", weights="task.weights"):
+            model = _network(self.model, data)
+            if self.weights:
                 load_weights(model, self.weights)
         return model
 
@@ -132,7 +129,7 @@ def _network(name: str, data: Data) -> nn.Module:
     needs = {"cnn": min(shape[1:]) >= 2, "lenet": shape == (3, 32, 32), "resnet18": shape[0] == 3}
     if not needs[name]:
         fits = [other for other in MODELS if needs[other]]
-        raise ModelError(f"task.model = {name!r}: does not fit {data.name}'s images of {shape}: must be {fits}")
+        raise ModelError(f"model = {name!r}: does not fit {data.name}'s images of {shape}: must be {fits}")
     check_labels(data, classes)
     if name == "cnn":
         return SmallCNN(classes, shape[0], (shape[1], shape[2]))
