@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.reproduce.campaign import carry_out
 from pushcen.reproduce.experiment import read
-from pushcen.reproduce.plan import Store, plan
+from pushcen.reproduce.plan import RunStore, plan
 from pushcen.reproduce.results import gather, table
 from pushcen.runs import launch
 
@@ -39,7 +39,7 @@ def planned(seeds=2):
 
 
 def test_runs_and_tables_are_written(folder):
-    store = Store(folder / "cifar10-small")
+    store = RunStore(folder / "cifar10-small")
     assert all(store.find(run.config).finished for run in planned())
     for ending in ("md", "tex", "csv"):
         assert "PushCen" in (folder / "tables" / f"table5-cifar10-small.{ending}").read_text()
@@ -49,14 +49,14 @@ def test_runs_and_tables_are_written(folder):
 def test_what_is_finished_is_not_run_again(folder):
     before = {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
     told = []
-    reports = carry_out(planned(), Store(folder / "cifar10-small"), tell=told.append)
+    reports = carry_out(planned(), RunStore(folder / "cifar10-small"), tell=told.append)
     assert all(report.done for report in reports)
     assert len(told) == 4
     assert before == {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
 
 
 def test_the_table_has_mean_and_spread_over_seeds_and_the_papers_number(folder):
-    store = Store(folder / "cifar10-small")
+    store = RunStore(folder / "cifar10-small")
     points = gather(planned(), store)
     [_, ours] = table(read("table5"), "cifar10", "small", points).rows
     values = [100 * store.find(run.config).number("delayed_best") for run in planned() if run.row.name == "pushcen"]
@@ -69,7 +69,7 @@ def test_the_table_has_mean_and_spread_over_seeds_and_the_papers_number(folder):
 
 
 def test_a_late_client_is_compared_with_itself(folder):
-    store = Store(folder / "cifar10-small")
+    store = RunStore(folder / "cifar10-small")
     points = gather(planned(), store)
     [_, ours] = table(read("table5"), "cifar10", "small", points).rows
     bests = {
@@ -97,7 +97,7 @@ def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
 def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
     runs = plan(read("table5").only(("independent", "pushcen")), "cifar10", "small", 1, DIGITS)
     [bad] = plan(read("table5").only(("swift",)), "cifar10", "small", 1, DIGITS | {"training.lr": 1e30})
-    reports = carry_out([bad, *runs], Store(tmp_path), tell=lambda report: None)
+    reports = carry_out([bad, *runs], RunStore(tmp_path), tell=lambda report: None)
     assert [report.done for report in reports] == [False, True, True]
     assert "loss" in reports[0].error
 

@@ -14,7 +14,7 @@ from pushcen.protocol.graphs import check_connected, k_out
 
 
 @dataclass(frozen=True)
-class Network:
+class Links:
     """What becomes of a push: it may surely fail, end in doubt, or be lost with nobody the wiser.
 
     In doubt, the envelope or only its answer is lost, one as likely as the other. It is sent again once.
@@ -64,12 +64,12 @@ class Averaging:
         neighbours: Neighbours[str],
         pace: dict[str, float],
         rng: Random,
-        network: Network = Network(),  # noqa: B008
+        links: Links = Links(),  # noqa: B008
         online: Online[str] | None = None,
         join_at: dict[str, float] | None = None,
     ) -> None:
         self.rng = rng
-        self.network = network
+        self.links = links
         self.neighbours = neighbours
         self.pace = pace
         self.online = online
@@ -116,7 +116,7 @@ class Averaging:
         chosen = peer.rules.outbox.choose(lambda k: self.neighbours.draw(name, k))
         contacts = [self.peers[receiver].contact for receiver, _ in chosen]
         for envelope in peer.finish(contacts, self.values[name]):
-            self.network.carry(envelope, peer, self.deliver, self.rng, boot=1)
+            self.links.carry(envelope, peer, self.deliver, self.rng, boot=1)
 
     def deliver(self, envelope: Envelope) -> None:
         """Let an envelope arrive."""
@@ -129,11 +129,11 @@ class Averaging:
         """Note where everybody is."""
         peers = self.peers.values()
         live = sum(peer.held + peer.waiting for peer in peers) / self.founded
-        links = sum(sum(peer.sent.values()) for peer in peers)
+        sent = sum(sum(peer.sent.values()) for peer in peers)
         accepted = sum(other.answer(peer.me).accepted for peer in peers for other in map(self._who, peer.sent))
         trace.times.append(now)
         trace.live.append(live)
-        trace.stranded.append((links - accepted) / self.founded)
+        trace.stranded.append((sent - accepted) / self.founded)
         known = [self.values[name] - self.truth for name, peer in self.peers.items() if peer.held]
         trace.error.append((sum(value * value for value in known) / len(known)) ** 0.5)
 
@@ -141,7 +141,7 @@ class Averaging:
         return self.peers[peer_id.rpartition("/")[0]]
 
 
-def unbalanced(rules: Rules, seed: int, network: Network = Network(), peers: int = 200) -> Averaging:  # noqa: B008
+def unbalanced(rules: Rules, seed: int, links: Links = Links(), peers: int = 200) -> Averaging:  # noqa: B008
     """Make a world on a fixed directed graph with unequal degrees, whose peers differ in speed by up to 10 times."""
     rng = Random(seed)
     names = [f"p{i}" for i in range(peers)]
@@ -151,10 +151,10 @@ def unbalanced(rules: Rules, seed: int, network: Network = Network(), peers: int
     edges = {name: tuple(dict.fromkeys((ring[name], *others))) for name, others in edges.items()}
     check_connected(edges)
     pace = {name: 10 ** rng.uniform(-0.5, 0.5) for name in names}
-    return Averaging(rules, Graph(edges, Online(names), rng), pace, rng, network)
+    return Averaging(rules, Graph(edges, Online(names), rng), pace, rng, links)
 
 
-def paper(mass: str, seed: int, network: Network = Network(), peers: int = 100) -> Averaging:  # noqa: B008
+def paper(mass: str, seed: int, links: Links = Links(), peers: int = 100) -> Averaging:  # noqa: B008
     """Make a world like the paper's: 10 random receivers, L = 16, events of about 12 steps of 0.1, a tenth late."""
     rng = Random(seed)
     names = [f"p{i}" for i in range(peers)]
@@ -163,4 +163,4 @@ def paper(mass: str, seed: int, network: Network = Network(), peers: int = 100) 
     online = Online([name for name in names if name not in late])
     rules = pushcen(Buffer(limit=16, mass=mass), receivers=10, join_mass=UNIT if mass == "drop" else 0)
     pace = {name: 0.1 * steps[name] for name in names}
-    return Averaging(rules, Afresh(online, rng), pace, rng, network, online, late)
+    return Averaging(rules, Afresh(online, rng), pace, rng, links, online, late)

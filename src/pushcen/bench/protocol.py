@@ -16,7 +16,7 @@ LINKS = (1_000, 8_000)
 EVENTS = RECEIVERS + 2  # of one compute event: collect, split, and a delivery to each receiver
 
 
-class World:
+class ManyPeers:
     """Peers on a network where everything arrives at once, with nothing for payloads."""
 
     def __init__(self, peers: int, view: bool = True, seed: int = 0) -> None:
@@ -47,7 +47,7 @@ class World:
 
 def speed(peers: int, events: int, rounds: int = 20) -> tuple[float, float]:
     """Measure protocol events per CPU second, the best of some rounds, and links per peer."""
-    world = World(peers)
+    world = ManyPeers(peers)
     for peer in world.peers * 2:
         world.push(peer)
     gc.collect()
@@ -66,7 +66,7 @@ def speed(peers: int, events: int, rounds: int = 20) -> tuple[float, float]:
 def bytes_per_link(peers: int = 300, pushes: int = 300) -> float:
     """Measure what a link costs, both of its ends together, once mailboxes are empty."""
     tracemalloc.start()
-    world = World(peers)
+    world = ManyPeers(peers)
     bare = tracemalloc.get_traced_memory()[0]
     world.run(peers * pushes)
     for peer in world.peers:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pushcen.analysis.table import Table
     from pushcen.reproduce.campaign import Report
     from pushcen.reproduce.experiment import Experiment
-    from pushcen.reproduce.plan import Planned, Store
+    from pushcen.reproduce.plan import Planned, RunStore
 
 COUNTED = ("table2", "table3", "appendix")
 
@@ -59,13 +59,13 @@ def reproduce(
         return
     from pushcen.reproduce.experiment import read
     from pushcen.reproduce.keep import keep
-    from pushcen.reproduce.plan import Store, plan
+    from pushcen.reproduce.plan import RunStore, plan
 
     chosen = read(what).only(tuple(filter(None, rows.replace(" ", "").split(","))), tuple(alpha or ()))
     dataset = dataset or "cifar10"
     planned = plan(chosen, dataset, scale, seeds, parse_settings(set_ or []))
     place = f"{dataset}-{scale}"
-    store = Store(runs / place, [folder / place for folder in also or []])
+    store = RunStore(runs / place, [folder / place for folder in also or []])
     if dry_run:
         _describe(chosen, planned, store, f"{dataset}, {scale} scale")
         return
@@ -89,7 +89,7 @@ def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
     return [operations.table3(sets)] if what == "table3" else [appendix.bits(sets), appendix.operations(sets)]
 
 
-def _carry_out(planned: "list[Planned]", store: "Store", jobs: int, executor: str, address: str) -> None:
+def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor: str, address: str) -> None:
     from pushcen.cli.campaign import Board
     from pushcen.reproduce.campaign import carry_out
     from pushcen.simulation import Executor
@@ -119,7 +119,7 @@ def _write(
     dataset: str,
     scale: str,
     planned: "list[Planned]",
-    store: "Store",
+    store: "RunStore",
     folder: Path,
     form: str,
 ) -> None:
@@ -132,7 +132,7 @@ def _write(
         (folder / f"{experiment.name}-{dataset}-{scale}.{ending}").write_text(made.to(kind) + "\n", "utf-8")
 
 
-def _describe(experiment: "Experiment", planned: "list[Planned]", store: "Store", where: str) -> None:
+def _describe(experiment: "Experiment", planned: "list[Planned]", store: "RunStore", where: str) -> None:
     from pushcen.reproduce.plan import describe
 
     _print(describe(experiment, planned, store, where), "")

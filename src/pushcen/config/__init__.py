@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.config.build import Builder, Registry, Text
-from pushcen.config.config import Config, TaskChoice, plain_method, plain_world, put
+from pushcen.config.config import Config, TaskOptions, plain_method, plain_world, put
 from pushcen.config.flags import parse_settings
 from pushcen.config.toml import presets, read_toml
 from pushcen.errors import ConfigError
@@ -34,7 +34,7 @@ __all__ = [
     "Config",
     "ConfigError",
     "Registry",
-    "TaskChoice",
+    "TaskOptions",
     "Text",
     "differences",
     "flat",

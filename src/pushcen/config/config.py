@@ -14,11 +14,11 @@ from pushcen.runtime.settings import Runtime
 from pushcen.simulation import World
 from pushcen.simulation.world import ONLY_REAL, flat
 from pushcen.simulation.world.identity import Identity
-from pushcen.tasks import MODELS, DataSource, ImageTask
+from pushcen.tasks import MODELS, DataOptions, ImageTask
 
 
 @dataclass(frozen=True)
-class TaskChoice:
+class TaskOptions:
     """The section `task`: a function of your own, or else a model by name on the images of the section `data`."""
 
     function: str = ""
@@ -43,8 +43,8 @@ class Config(World):
     """
 
     method: Method = field(default_factory=PushCen)
-    task: TaskChoice = TaskChoice()
-    data: DataSource = field(default_factory=DataSource)
+    task: TaskOptions = TaskOptions()
+    data: DataOptions = field(default_factory=DataOptions)
     runtime: Runtime = field(default_factory=Runtime, metadata=ONLY_REAL)
 
     @classmethod

@@ -11,7 +11,7 @@ of models, methods or peers; a task may bring data of its own and use none of it
     torch.Size([16, 1, 8, 8])
 """
 
-from pushcen.data.clients import ClientData, Split, View, split
+from pushcen.data.clients import ClientData, ClientShare, Split, split
 from pushcen.data.data import Data, check_labels
 from pushcen.data.partitions import (
     PARTITIONS,
@@ -33,6 +33,7 @@ __all__ = [
     "NAMES",
     "PARTITIONS",
     "ClientData",
+    "ClientShare",
     "Data",
     "DataError",
     "Dirichlet",
@@ -45,7 +46,6 @@ __all__ = [
     "Shards",
     "Split",
     "Summary",
-    "View",
     "check_labels",
     "count",
     "draw",

@@ -13,10 +13,10 @@ from pushcen.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ClientData:
     """Some samples of a data set, in the manner of a map-style dataset; `inputs` and `labels` are everybody's.
 
-    >>> view = View(torch.arange(8.0).reshape(4, 2), torch.tensor([0, 1, 2, 3]), rows=torch.tensor([3, 1]))
+    >>> view = ClientData(torch.arange(8.0).reshape(4, 2), torch.tensor([0, 1, 2, 3]), rows=torch.tensor([3, 1]))
     >>> len(view), view[0]
     (2, (tensor([6., 7.]), tensor(3)))
     >>> view[torch.tensor([1, 0])][1]                     # a batch, gathered in one call
@@ -36,12 +36,12 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class ClientData:
+class ClientShare:
     """What one client trains on and what it is tested on."""
 
     client: int
-    train: View
-    test: View
+    train: ClientData
+    test: ClientData
 
     def __len__(self) -> int:
         return len(self.train) + len(self.test)
@@ -53,15 +53,15 @@ class Split:
 
     data: Data
     partition: Partition
-    clients: tuple[ClientData, ...]
+    clients: tuple[ClientShare, ...]
 
     def __len__(self) -> int:
         return len(self.clients)
 
-    def __getitem__(self, client: int) -> ClientData:
+    def __getitem__(self, client: int) -> ClientShare:
         return self.clients[client]
 
-    def __iter__(self) -> Iterator[ClientData]:
+    def __iter__(self) -> Iterator[ClientShare]:
         return iter(self.clients)
 
 
@@ -113,12 +113,14 @@ def split(
     return Split(data, partition, tuple(_client(data, at, rows, test_share, seed) for at, rows in enumerate(parts)))
 
 
-def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -> ClientData:
+def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -> ClientShare:
     rows = np.random.default_rng([seed, 1, client]).permutation(rows)
     tests = max(1, round(test_share * len(rows))) if test_share and len(rows) > 1 else 0
     tests = min(tests, len(rows) - 1)
-    train, test = (View(data.inputs, data.labels, torch.from_numpy(some)) for some in (rows[tests:], rows[:tests]))
-    return ClientData(client, train, test)
+    train, test = (
+        ClientData(data.inputs, data.labels, torch.from_numpy(some)) for some in (rows[tests:], rows[:tests])
+    )
+    return ClientShare(client, train, test)
 
 
 def _divide(data: Data, clients: int, partition: Partition, minimum: int, seed: int) -> list[Rows]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pushcen.data.clients import ClientData, Split
+from pushcen.data.clients import ClientShare, Split
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,6 @@ def summarise(split: Split) -> list[Summary]:
     ]
 
 
-def _count(client: ClientData, classes: int) -> NDArray[np.int64]:
+def _count(client: ClientShare, classes: int) -> NDArray[np.int64]:
     rows = np.concatenate((client.train.rows.numpy(), client.test.rows.numpy()))
     return np.bincount(client.train.labels.numpy()[rows], minlength=classes)

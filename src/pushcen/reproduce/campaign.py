@@ -13,7 +13,7 @@ from signal import SIGINT
 from typing import Any
 
 from pushcen.config import Config
-from pushcen.reproduce.plan import Planned, Store
+from pushcen.reproduce.plan import Planned, RunStore
 from pushcen.simulation import Executor
 
 
@@ -32,7 +32,7 @@ Tell = Callable[[Report], None]
 
 
 def carry_out(
-    runs: Sequence[Planned], store: Store, *, jobs: int = 1, executor: Executor | None = None, tell: Tell
+    runs: Sequence[Planned], store: RunStore, *, jobs: int = 1, executor: Executor | None = None, tell: Tell
 ) -> list[Report]:
     """Carry out every run that is not finished, `jobs` at a time; return a report of each, in order.
 
@@ -69,7 +69,7 @@ def carry_out(
 class _Worker(threading.Thread):
     """A thread that feeds a process; a process that broke is replaced by a new one for the next run."""
 
-    def __init__(self, waiting: "queue.SimpleQueue[Report]", store: Store, executor: Executor, tell: Tell) -> None:
+    def __init__(self, waiting: "queue.SimpleQueue[Report]", store: RunStore, executor: Executor, tell: Tell) -> None:
         super().__init__(daemon=True)
         self._waiting, self._store, self._executor, self._tell = waiting, store, executor, tell
         self._process: subprocess.Popen[str] | None = None

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pushcen.folder import CONFIG, METRICS, SUMMARY
-from pushcen.reproduce.plan import Planned, Store
+from pushcen.reproduce.plan import Planned, RunStore
 
 
-def keep(runs: Sequence[Planned], store: Store, folder: Path) -> int:
+def keep(runs: Sequence[Planned], store: RunStore, folder: Path) -> int:
     """Copy what is finished and not in `folder` yet; return how many runs that were."""
-    there = Store(folder)
+    there = RunStore(folder)
     copied = 0
     for planned in runs:
         run = store.find(planned.config)

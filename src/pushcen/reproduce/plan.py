@@ -47,7 +47,7 @@ def plan(
     ]
 
 
-class Store:
+class RunStore:
     """Run folders by what their configs say: the same run serves every table that has it, under whatever name.
 
     New runs go below `root`; finished ones are also looked for below `also`.
@@ -83,7 +83,7 @@ def _folders(roots: Iterable[Path]) -> Iterator[Path]:
         yield from sorted(file.parent for file in root.glob(f"**/{CONFIG}"))
 
 
-def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, where: str) -> Table:
+def describe(experiment: Experiment, runs: Sequence[Planned], store: RunStore, where: str) -> Table:
     """List what an experiment would run, with nothing loaded and nothing trained."""
     rows: list[list[Any]] = []
     for planned in runs:

@@ -10,7 +10,7 @@ from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import size
 from pushcen.reproduce import paper
 from pushcen.reproduce.experiment import Experiment, Row
-from pushcen.reproduce.plan import Planned, Store
+from pushcen.reproduce.plan import Planned, RunStore
 from pushcen.reproduce.show import decimals, half, points
 from pushcen.runs import Run
 
@@ -52,7 +52,7 @@ class Point:
         return Group(self.row.label, tuple(self.runs.values()))
 
 
-def gather(runs: Sequence[Planned], store: Store) -> list[Point]:
+def gather(runs: Sequence[Planned], store: RunStore) -> list[Point]:
     """Find the finished runs, and put those together that differ in their seeds only."""
     found: dict[tuple[str, float], Point] = {}
     for planned in runs:

@@ -2,7 +2,7 @@
 
 from pushcen.runs.launch import carry_out, draw, folder_name, free_folder, launch, numbered
 from pushcen.runs.run import Run, identity_in
-from pushcen.runs.several import folder_for, plan_comparison, plan_sweep
+from pushcen.runs.sweeps import folder_for, plan_comparison, plan_sweep
 
 __all__ = [
     "Run",

@@ -26,10 +26,10 @@ _loading = threading.Lock()
 
 
 @dataclass(frozen=True)
-class DataSource:
+class DataOptions:
     """Which data, and who gets what of it: the section `data` of a config.
 
-    >>> DataSource(partition="iid", alpha=0.1)
+    >>> DataOptions(partition="iid", alpha=0.1)
     Traceback (most recent call last):
     pushcen.errors.OptionError: alpha = 0.1: partition iid has no such option
     """
@@ -70,7 +70,7 @@ class ImageTask:
     what PyTorch draws.
     """
 
-    data: DataSource = field(default_factory=DataSource)
+    data: DataOptions = field(default_factory=DataOptions)
     model: str = ""
     weights: str = ""
     seed: int = 0
@@ -111,7 +111,7 @@ def _loaded(source: str, path: str, pool_test: bool) -> Data:
 
 
 @functools.lru_cache(maxsize=2)
-def _divided(options: DataSource, clients: int, seed: int) -> Split:
+def _divided(options: DataOptions, clients: int, seed: int) -> Split:
     data = _loaded(options.source, options.path, options.pool_test)
     if options.share < 1:
         order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
