@@ -128,11 +128,15 @@ def simulate(
     >>> result.finished, list(result.frame["time"])
     (True, [0.5])
     """
+    from pushcen.analysis import draw_accuracy
     from pushcen.runs import launch
 
     load, function = _loader(config, task, settings)
     chosen = load({} if method is None else {"method": _plain_method(method)})
-    return Result(launch(chosen, _folder(folder), task=function, observers=observers, track=track, strict=strict))
+    at = _folder(folder)
+    return Result(
+        launch(chosen, at, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
+    )
 
 
 def compare(
@@ -152,6 +156,7 @@ def compare(
     >>> list(results), results["independent"].summary["traffic"]["bytes_sent"]
     (['pushcen', 'independent'], 0)
     """
+    from pushcen.analysis import draw_accuracy
     from pushcen.runs import folder_name, launch
 
     load, function = _loader(config, task, settings)
@@ -159,7 +164,7 @@ def compare(
     for method in methods:
         chosen = load({"method": _plain_method(method)})
         at = where / folder_name(chosen.method_name)
-        run = launch(chosen, at, task=function, observers=observers, track=track, strict=strict)
+        run = launch(chosen, at, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
         results[chosen.method_name] = Result(run)
     return Comparison(results)
 

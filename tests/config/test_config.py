@@ -23,7 +23,7 @@ from pushcen.config.config import BUILDER
 from pushcen.errors import OptionError, PushcenError
 from pushcen.folder import Folder, read_config
 from pushcen.methods import methods
-from pushcen.runs.plan import plan
+from pushcen.runs.forecast import forecast
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_whatever_is_wrong_with_an_option_is_said_of_the_key_that_was_set(method
 )
 def test_what_turns_out_wrong_only_with_data_and_clients_is_said_of_that_key_too(key, bad, others):
     with pytest.raises(PushcenError) as caught:
-        plan(load_config({}, {name: Text(value) for name, value in {**others, key: bad}.items()}))
+        forecast(load_config({}, {name: Text(value) for name, value in {**others, key: bad}.items()}))
     assert f" {key} = " in f" {caught.value}"
 
 

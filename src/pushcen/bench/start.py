@@ -81,7 +81,7 @@ def _main(runs: str, began: float) -> None:
     from pushcen.cli import app
     from pushcen.tasks import images
 
-    imported, kernels, data, draw = time.time(), Clock(), Clock(), pushcen.runs.draw
+    imported, kernels, data, draw = time.time(), Clock(), Clock(), pushcen.analysis.draw_accuracy
     numba.Dispatcher.compile = kernels.timed(numba.Dispatcher.compile)  # type: ignore[method-assign]
     images._divided = data.timed(images._divided)  # type: ignore[assignment]
     shown = [0.0]
@@ -90,7 +90,7 @@ def _main(runs: str, began: float) -> None:
         shown[0] = time.time()  # the table is there
         draw(done)
 
-    pushcen.runs.draw = then_draw
+    pushcen.analysis.draw_accuracy = then_draw  # type: ignore[assignment]
     app([*_COMMAND, "--runs", runs], standalone_mode=False)
     ended = time.time()
     training = shown[0] - imported - kernels.seconds - data.seconds

@@ -33,7 +33,7 @@ def compare(
     What is finished is not run again, what was interrupted goes on. An option `method.X` goes to the methods that have
     it, `methods.NAME.X` to the one of that name.
     """
-    from pushcen.analysis import comparison, group
+    from pushcen.analysis import comparison, draw_accuracy, group
     from pushcen.analysis.figures import accuracy
     from pushcen.cli.simulate import watched
     from pushcen.drawing import save
@@ -50,7 +50,10 @@ def compare(
     folder = runs / name if name else folder_for(runs, folder_name(f"compare-{first.task_name}"), configs)
     done = []
     for at, (label, chosen) in enumerate(configs.items(), 1):
-        again, start = "the same command; what is finished is not run again", partial(launch, strict=strict)
+        again, start = (
+            "the same command; what is finished is not run again",
+            partial(launch, strict=strict, then=draw_accuracy),
+        )
         done.append(
             watched(
                 chosen,

@@ -16,12 +16,10 @@ def report(
     title: Annotated[str | None, typer.Option(help="The page's heading [what it compares].")] = None,
 ) -> None:
     """Make figures and one self-contained HTML page from runs; those that differ only in their seeds become one."""
-    from pushcen.analysis import comparison, group
-    from pushcen.analysis.report import write_report
+    from pushcen.analysis import comparison, group, theory_table, write_report
     from pushcen.analysis.table import FORMATS
-    from pushcen.analysis.theory import theory_table
     from pushcen.checks import check_choice
-    from pushcen.runs.find import find_runs
+    from pushcen.runs import find_runs
 
     runs = find_runs(folders)
     groups = group(runs)

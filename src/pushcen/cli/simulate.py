@@ -36,7 +36,7 @@ def simulate(
     """Simulate many clients that train one model. With no argument: digits, 20 clients, PushCen."""
     from pushcen.config import load_config
     from pushcen.errors import RunError
-    from pushcen.runs import Run, carry_out, folder_name, free_folder
+    from pushcen.runs import Run, folder_name, free_folder, launch
 
     changed = o.settings(
         set_, method=method, task=task, data=data, alpha=alpha, clients=clients, horizon=horizon, seed=seed,
@@ -56,7 +56,7 @@ def simulate(
         describe(chosen, Console(highlight=False))
         return
     again = f"pushcen simulate --resume {folder}"
-    show(watched(chosen, folder, chosen.method_name, track or [], again, start=partial(carry_out, strict=strict)))
+    show(watched(chosen, folder, chosen.method_name, track or [], again, start=partial(launch, strict=strict)))
 
 
 def watched(
@@ -78,21 +78,21 @@ def watched(
 
 def show(run: "Run") -> None:
     """Print the closing table, draw the figure, and say where everything is."""
-    from pushcen.analysis import comparison, group
+    from pushcen.analysis import comparison, draw_accuracy, group
     from pushcen.folder import METRICS
-    from pushcen.runs import draw
 
     console = Console(highlight=False)
     console.print(comparison(group([run])).rich())
-    draw(run)
+    draw_accuracy(run)
     files = ", ".join(name for name in ("accuracy.png", METRICS) if (run.folder / name).is_file())
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
 
 
 def describe(config: "Config", console: Console) -> None:
     """Print the world that a config makes, with nothing trained."""
-    from pushcen.runs.plan import plan
+    from pushcen.analysis import forecast_table
+    from pushcen.runs.forecast import forecast
 
     with Console(stderr=True).status("loading and dividing the data ..."):
-        table = plan(config)
+        table = forecast_table(forecast(config))
     console.print(table.rich())

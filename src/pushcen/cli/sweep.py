@@ -35,7 +35,7 @@ def sweep(
 
     What is finished is not run again, what was interrupted goes on.
     """
-    from pushcen.analysis import Group
+    from pushcen.analysis import Group, draw_accuracy
     from pushcen.analysis import sweep as table
     from pushcen.cli.simulate import watched
     from pushcen.runs import folder_for, folder_name, launch, plan_sweep
@@ -50,7 +50,10 @@ def sweep(
     folder = runs / name if name else folder_for(runs, folder_name(f"sweep-{first.task_name}"), configs)
     done = {}
     for at, (part, chosen) in enumerate(configs.items(), 1):
-        again, start = "the same command; what is finished is not run again", partial(launch, strict=strict)
+        again, start = (
+            "the same command; what is finished is not run again",
+            partial(launch, strict=strict, then=draw_accuracy),
+        )
         done[part] = watched(
             chosen,
             folder / part,

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pushcen.analysis.groups import Group, sd
-from pushcen.analysis.stats import Interval, paired
+from pushcen.analysis.groups import Group, Interval, paired, sd
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import size
 from pushcen.reproduce import paper

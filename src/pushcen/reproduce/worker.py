@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
+from pushcen.analysis import draw_accuracy
 from pushcen.config import load_config
 from pushcen.errors import PushcenError
 from pushcen.folder import CHECKPOINT
@@ -47,7 +48,9 @@ def main() -> None:
         for line in sys.stdin:
             job = json.loads(line)
             try:
-                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell], strict=True)
+                run = launch(
+                    load_config(job["config"]), Path(job["folder"]), observers=[tell], strict=True, then=draw_accuracy
+                )
                 if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
                     shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
                 tell.say(done=run.finished, accuracy=run.number("accuracy"))

@@ -3,16 +3,12 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from pushcen.checks import check_count
 from pushcen.config import Config, Text
 from pushcen.errors import ConfigError, OptionError
-from pushcen.folder import CONFIG
 from pushcen.methods import method_named
-from pushcen.runs.launch import numbered
-from pushcen.runs.run import Run
 
 Load = Callable[[dict[str, Any]], Config]
 """Builds a config with some settings on top."""
@@ -60,17 +56,6 @@ def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Co
         label = ", ".join(f"{key}={value}" for key, value in point) or "as it stands"
         points[label] = [load(dict(point) | {"seed": seed}) for seed in range(first, first + seeds)]
     return points
-
-
-def folder_for(runs: Path, name: str, configs: Mapping[str, Config]) -> Path:
-    """Return the first of `name`, `name-2`, ... whose runs so far, if there are any, are these."""
-    for folder in numbered(runs, name):
-        there = {part: folder / part for part in configs if (folder / part / CONFIG).is_file()}
-        if not folder.exists():
-            return folder
-        if there and all(Run.open(at).identity() == configs[part].identity() for part, at in there.items()):
-            return folder
-    raise AssertionError
 
 
 def _axis(text: str) -> tuple[str, list[Text]]:
