@@ -1,4 +1,7 @@
-"""Numbers as people read them. MB are 10^6 bytes, as in the paper."""
+"""Numbers as people read them; what is not there is a dash. MB are 10^6 bytes, as in the paper."""
+
+from collections.abc import Callable
+from typing import Any
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -64,6 +67,51 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def text(value: Any) -> str:
+    """Show a name or a number as it is.
+
+    >>> text("SWIFT"), text(None), text(0.4)
+    ('SWIFT', '-', '0.4')
+    """
+    return "-" if value is None else str(value)
+
+
+def decimals(places: int) -> Callable[[float | None], str]:
+    """Show so many decimal places.
+
+    >>> decimals(2)(66.224), decimals(2)(None)
+    ('66.22', '-')
+    """
+    return lambda value: "-" if value is None else f"{value:,.{places}f}"
+
+
+def points(value: float | None) -> str:
+    """Show a difference of two percentages.
+
+    >>> points(-1.26), points(0.04)
+    ('-1.3', '+0.0')
+    """
+    return "-" if value is None else f"{value:+.1f}"
+
+
+def signed_percent(value: float | None) -> str:
+    """Show a relative difference.
+
+    >>> signed_percent(-0.0813)
+    '-8.13 %'
+    """
+    return "-" if value is None else f"{100 * value:+.2f} %"
+
+
+def half(value: float | None) -> str:
+    """Show half the width of an interval, in percentage points.
+
+    >>> half(0.84)
+    '± 0.8'
+    """
+    return "-" if value is None else f"± {value:.1f}"
 
 
 def _scaled(value: float, unit: str, prefixes: tuple[str, ...]) -> str:

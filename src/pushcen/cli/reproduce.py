@@ -58,8 +58,8 @@ def reproduce(
             typer.echo()
         return
     from pushcen.reproduce.experiment import read
-    from pushcen.reproduce.keep import keep
     from pushcen.reproduce.plan import RunStore, plan
+    from pushcen.reproduce.plan import collect as copy
 
     chosen = read(what).only(tuple(filter(None, rows.replace(" ", "").split(","))), tuple(alpha or ()))
     dataset = dataset or "cifar10"
@@ -73,20 +73,20 @@ def reproduce(
         _carry_out(planned, store, jobs, executor, address)
     _write(chosen, dataset, scale, planned, store, runs / "tables", table)
     if collect is not None:
-        copied = keep(planned, store, collect / place)
+        copied = copy(planned, store, collect / place)
         Console(stderr=True).print(f"{copied} runs copied into {collect / place}", highlight=False)
 
 
 def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
-    from pushcen.reproduce import appendix, communication, operations, paper
+    from pushcen.reproduce import operations, paper, sizes
     from pushcen.reproduce.experiment import world
 
     if dataset is not None:
         world(dataset, "paper")
     sets = (dataset,) if dataset else paper.DATASETS
     if what == "table2":
-        return [communication.table2(sets), communication.table6(sets)]
-    return [operations.table3(sets)] if what == "table3" else [appendix.bits(sets), appendix.operations(sets)]
+        return [sizes.table2(sets), sizes.table6(sets)]
+    return [operations.table3(sets)] if what == "table3" else [sizes.bits(sets), operations.clustering_operations(sets)]
 
 
 def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor: str, address: str) -> None:

@@ -1,6 +1,7 @@
 """From an experiment to its runs: which config, which seed, which folder; and which of them are there already."""
 
 import contextlib
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from pushcen.analysis.table import Column, Table
 from pushcen.config import Config, load_config
 from pushcen.errors import PushcenError
-from pushcen.folder import CONFIG
+from pushcen.folder import CONFIG, METRICS, SUMMARY
 from pushcen.reproduce.experiment import Experiment, Row, world
 from pushcen.runs import Run, identity_in, numbered
 
@@ -74,6 +75,22 @@ class RunStore:
         return self._found[key]
 
 
+def collect(runs: Sequence[Planned], store: RunStore, folder: Path) -> int:
+    """Copy config, metrics and summary of finished runs into `folder`, without those it has; return how many."""
+    there = RunStore(folder)
+    copied = 0
+    for planned in runs:
+        run = store.find(planned.config)
+        if run is None or not run.finished or there.find(planned.config) is not None:
+            continue
+        into = there.folder(planned)
+        into.mkdir(parents=True)
+        for name in (CONFIG, METRICS, SUMMARY):
+            shutil.copyfile(run.folder / name, into / name)
+        copied += 1
+    return copied
+
+
 def _config(row: Row, alpha: float, seed: int, dataset: str, scale: str, settings: Mapping[str, Any]) -> Config:
     return load_config(world(dataset, scale), row.at(scale) | {"data.alpha": alpha, "seed": seed} | dict(settings))
 
@@ -84,7 +101,7 @@ def _folders(roots: Iterable[Path]) -> Iterator[Path]:
 
 
 def describe(experiment: Experiment, runs: Sequence[Planned], store: RunStore, where: str) -> Table:
-    """List what an experiment would run, with nothing loaded and nothing trained."""
+    """Return a table of what an experiment would run, with nothing loaded and nothing trained."""
     rows: list[list[Any]] = []
     for planned in runs:
         found, config = store.find(planned.config), planned.config

@@ -6,11 +6,10 @@ from typing import Any
 
 from pushcen.analysis.groups import Group, Interval, paired, sd
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.units import size
+from pushcen.analysis.units import decimals, half, points, size
 from pushcen.reproduce import paper
 from pushcen.reproduce.experiment import Experiment, Row
 from pushcen.reproduce.plan import Planned, RunStore
-from pushcen.reproduce.show import decimals, half, points
 from pushcen.runs import Run
 
 
