@@ -5,7 +5,6 @@ pydantic, strictly; ranges by the dataclass itself. What is wrong is told all at
 """
 
 import dataclasses
-import difflib
 import functools
 import json
 import sys
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import pydantic
 
-from pushcen.config.describe import describe
+from pushcen.config.wording import describe, listed, nearest, shown
 from pushcen.errors import ConfigError, PushcenError, renamed
 
 T = TypeVar("T")
@@ -105,14 +104,14 @@ class Builder:
 
     def _section(self, kind: type, values: Any, at: str, problems: list[str], known: list[str]) -> Any:
         if not isinstance(values, Mapping):
-            problems.append(f"{at.rstrip('.')} = {values!r}: must be a section, with {_listed(hints(kind))}")
+            problems.append(f"{at.rstrip('.')} = {values!r}: must be a section, with {listed(hints(kind))}")
             return None
         before = len(problems)
         fields = hints(kind)
         found: dict[str, Any] = {}
         for name, value in values.items():
             if name not in fields:
-                problems.append(f"{at}{name} = {_shown(value)}: no such key. {_nearest(at, name, fields, known)}")
+                problems.append(f"{at}{name} = {shown(value)}: no such key. {nearest(at, name, fields, known)}")
             elif fields[name] in self._chosen:
                 found[name] = self._by_name(fields[name], value, f"{at}{name}.", problems, known)
             elif dataclasses.is_dataclass(fields[name]):
@@ -160,7 +159,7 @@ def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
             return _adapter(hint).validate_json(json.dumps(reading), strict=True)
         except (pydantic.ValidationError, TypeError):
             continue
-    problems.append(f"{key} = {_shown(value)}: must be {describe(hint)}")
+    problems.append(f"{key} = {shown(value)}: must be {describe(hint)}")
     return None
 
 
@@ -178,19 +177,3 @@ def _typed(text: str) -> Any:
             return float(text)  # .5
         except ValueError:
             return str(text)
-
-
-def _shown(value: Any) -> str:
-    text = repr(str(value)) if isinstance(value, str) else repr(value)
-    return text if len(text) < 80 else text[:76] + " ..."
-
-
-def _nearest(at: str, name: str, fields: Mapping[str, Any], known: list[str]) -> str:
-    same = [key for key in known if key.rpartition(".")[2] == name]
-    near = same or difflib.get_close_matches(at + name, known, n=1, cutoff=0.6)
-    guess = f"Did you mean {' or '.join(near[:3])}? " if near else ""
-    return f"{guess}{at.rstrip('.') or 'The config'} has {_listed(fields)}"
-
-
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(names) or "no options"

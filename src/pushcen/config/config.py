@@ -134,33 +134,6 @@ def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set `network.loss` in nested values. Another method keeps of the options so far those that it has, too.
-
-    >>> values = {"method": {"name": "pushcen", "clusters": 8, "receivers": 4}}
-    >>> put(values, "method.name", "push-sum"); values
-    {'method': {'name': 'push-sum', 'receivers': 4}}
-    """
-    if key == "method" and isinstance(value, str):
-        key = "method.name"
-    *sections, last = key.split(".")
-    if not all([*sections, last]):
-        raise ConfigError(f"{key!r}: must be a key such as network.loss")
-    at = values
-    for name in sections:
-        inner = at.setdefault(name, {})
-        if name == "method" and isinstance(inner, str):
-            inner = at[name] = {"name": inner}
-        if not isinstance(inner, dict):
-            raise ConfigError(f"{key}: {name} is a value, not a section")
-        at = inner
-    if key == "method.name" and isinstance(value, str) and at.get("name", "pushcen") != value:
-        has = {option.name for option in dataclasses.fields(method_named(value))}
-        for name in [name for name in at if name != "name" and name not in has]:
-            del at[name]
-    at[last] = value
-
-
 def plain_world(world: World) -> dict[str, Any]:
     """Return a world as a config has it; a config as it would be written.
 

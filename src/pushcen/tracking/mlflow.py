@@ -11,7 +11,7 @@ from mlflow.tracking import MlflowClient
 
 from pushcen.config import flat
 from pushcen.simulation import Quiet
-from pushcen.tracking.scalars import scalars, step
+from pushcen.tracking.observers import scalars, step
 
 _EXPERIMENT = "pushcen"
 

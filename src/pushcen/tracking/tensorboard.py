@@ -8,7 +8,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from pushcen.simulation import Quiet
-from pushcen.tracking.scalars import scalars, step
+from pushcen.tracking.observers import scalars, step
 
 
 class TensorBoard(Quiet):

@@ -7,7 +7,7 @@ from typing import Any
 import wandb
 
 from pushcen.simulation import Quiet
-from pushcen.tracking.scalars import scalars
+from pushcen.tracking.observers import scalars
 
 
 class WandB(Quiet):

@@ -1,6 +1,8 @@
-"""What a value may be, in plain English, from its type."""
+"""What is wrong with a value, and what would be right, in plain English."""
 
+import difflib
 import types
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 _WORDS = {
@@ -39,3 +41,30 @@ def either(words: list[str]) -> str:
     'a, b or c'
     """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error shows it, cut off where it is long.
+
+    >>> shown("high"), len(shown(["high"] * 50))
+    ("'high'", 80)
+    """
+    text = repr(str(value)) if isinstance(value, str) else repr(value)
+    return text if len(text) < 80 else text[:76] + " ..."
+
+
+def nearest(at: str, name: str, fields: Mapping[str, Any], known: list[str]) -> str:
+    """Say which key may have been meant by one that does not exist, and which there are.
+
+    >>> nearest("network.", "los", {"loss": float}, ["network.loss"])
+    'Did you mean network.loss? network has loss'
+    """
+    same = [key for key in known if key.rpartition(".")[2] == name]
+    near = same or difflib.get_close_matches(at + name, known, n=1, cutoff=0.6)
+    guess = f"Did you mean {' or '.join(near[:3])}? " if near else ""
+    return f"{guess}{at.rstrip('.') or 'The config'} has {listed(fields)}"
+
+
+def listed(names: Mapping[str, Any]) -> str:
+    """Return the names of options, separated by commas."""
+    return ", ".join(names) or "no options"
