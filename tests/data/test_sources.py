@@ -13,8 +13,7 @@ import torch
 from PIL import Image
 
 from pushcen.data import Data, DataError, OptionError, Scale, check_labels, load
-from pushcen.data.hub import from_splits
-from pushcen.data.known import KNOWN
+from pushcen.data.known import KNOWN, from_splits
 from tests.data import files
 
 PLAIN = Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
