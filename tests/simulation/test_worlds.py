@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pushcen.bench.trivial import Trivial
+from pushcen.bench.plain import Trivial
 from pushcen.errors import OptionError
 from pushcen.learning import Task, Training
 from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushSum, Swift

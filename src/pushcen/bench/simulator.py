@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from pushcen.bench.bare import Bare, lenet_task
-from pushcen.bench.trivial import Trivial
+from pushcen.bench.plain import Bare, Trivial, lenet_task
 from pushcen.learning import Task, Training
 from pushcen.methods import PushCen
 from pushcen.simulation import Compute, Evaluation, Executor, Meters, Neighbours, World, simulate_world

@@ -13,9 +13,9 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
+from pushcen.bench import commands as bench
 from pushcen.cli import (
     audit,
-    bench,
     certs,
     codec,
     compare,
