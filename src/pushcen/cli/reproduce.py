@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from pushcen.cli import options as o
+from pushcen.cli.options import Set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,31 +20,36 @@ COUNTED = ("table2", "table3", "appendix")
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help="table1 ... table7, appendix, changes, or an experiment file of yours.")],
+    what: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="table1 ... table7, appendix, changes, or an experiment file of yours."),
+    ],
     dataset: Annotated[
         str | None, typer.Option(help="cifar10, cifar100 or tiny-imagenet [cifar10; all, where nothing is run].")
     ] = None,
     scale: Annotated[str, typer.Option(help="small (minutes) or paper (the paper's own size).")] = "small",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from the world's own.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from that of the world on.")] = 1,
     alpha: Annotated[list[float] | None, typer.Option(help="Only this alpha; may be repeated.")] = None,
-    rows: Annotated[str, typer.Option(help="Only these rows, with commas between them.")] = "",
-    set_: o.Set = None,
-    jobs: Annotated[int, typer.Option(min=0, help="Runs at a time, a process each [as many as cores; ray: 1].")] = 0,
+    rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
+    set_: Set = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Runs at a time, a process each [as many as cores; ray: 1].", show_default=False)
+    ] = 0,
     executor: Annotated[str, typer.Option(help="What each run computes on: threads or ray.")] = "threads",
-    address: Annotated[str, typer.Option(help="Of the Ray cluster [one on this machine].")] = "",
+    address: Annotated[str, typer.Option(help="Address of the Ray cluster [one is started on this machine].")] = "",
     runs: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs/reproduce"),
     also: Annotated[list[Path] | None, typer.Option(help="Look for finished runs here, too.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, and train nothing.")] = False,
-    show: Annotated[bool, typer.Option("--show", help="Run nothing: make the table of what is there.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Run nothing: show the table of what is there.")] = False,
     table: Annotated[str, typer.Option(help="Print the table as markdown, latex, csv or html.")] = "",
     collect: Annotated[
         Path | None, typer.Option(help="Copy config, metrics and summary of the finished runs into this folder.")
     ] = None,
 ) -> None:
-    """Run what the paper ran, and put its own numbers beside. What is finished is not run again.
+    """Run the paper's experiments, and show its own numbers beside ours. What is finished is not run again.
 
-    table2, table3 and appendix are counted, with nothing trained. table5 comes from table1's runs. changes is ours:
-    what each difference to the paper's rules is worth.
+    table2, table3 and appendix are counted: nothing is trained. table5 is made of the runs of table1. changes shows
+    what each of our changes to the paper's rules is worth.
     """
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice
@@ -90,7 +95,7 @@ def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
 
 
 def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor: str, address: str) -> None:
-    from pushcen.cli.campaign import Board
+    from pushcen.cli.progress import CampaignProgress
     from pushcen.reproduce.campaign import carry_out
     from pushcen.simulation import Executor
 
@@ -98,8 +103,8 @@ def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor:
     at_once = jobs or (1 if executor == "ray" else Executor().size)
     console = Console(stderr=True)
     try:
-        with Board(planned, console) as board:
-            reports = carry_out(planned, store, jobs=at_once, executor=kind, tell=board.tell)
+        with CampaignProgress(planned, console) as progress:
+            reports = carry_out(planned, store, jobs=at_once, executor=kind, tell=progress.tell)
     except KeyboardInterrupt:
         console.print("interrupted; everything is saved. The same command goes on.", highlight=False)
         raise typer.Exit(130) from None
