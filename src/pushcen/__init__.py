@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pushcen.errors import PushcenError
 from pushcen.lazy import lazily
+from pushcen.version import __version__
 
 if TYPE_CHECKING:
     from pushcen.api import Comparison, Result, compare, simulate
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pushcen.methods import PushCen
     from pushcen.simulation import World
 
-__version__ = "0.1.0"
 __all__ = [
     "Comparison",
     "PushCen",

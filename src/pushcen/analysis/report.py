@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pushcen
 from pushcen.analysis.figures import FIGURES
 from pushcen.analysis.groups import Group, group
 from pushcen.analysis.run_tables import comparison, late_clients, theory_table
@@ -15,6 +14,7 @@ from pushcen.analysis.table import Table
 from pushcen.config import flat
 from pushcen.drawing import drawing, save
 from pushcen.runs import Run
+from pushcen.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,7 +87,7 @@ def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> st
 </div>
 <h2>Configs</h2>
 {configs}
-<p class=note>Made by pushcen {pushcen.__version__}.</p>
+<p class=note>Made by pushcen {__version__}.</p>
 </body></html>
 """
 
