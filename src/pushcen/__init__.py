@@ -1,8 +1,8 @@
 """Asynchronous, decentralized federated learning: no server, no rounds, small messages.
 
 The parts, each usable alone: `pushcen.codec` turns a PyTorch model into a small message and back, `pushcen.protocol`
-says who owes whom how much weight, `pushcen.data` loads data and divides it among clients, `pushcen.simulation` lets
-many clients train together, `pushcen.runtime` is one of them on a real network. What a first script needs is here:
+says who owes whom how much weight, `pushcen.data` loads data and divides it among clients, `pushcen.simulation` runs
+many clients in pseudo-time, `pushcen.runtime` is one of them on a real network. What a first script needs is here:
 
     >>> import pushcen
     >>> world = pushcen.World(pushcen.PushCen(clusters=8), clients=3, horizon=0.5)

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What one run came to. In a notebook it shows its table."""
+    """The outcome of one run. In a notebook it shows its table."""
 
     run: "Run"
 
     @property
     def folder(self) -> Path:
-        """Where everything is."""
+        """The folder with everything that the run wrote."""
         return self.run.folder
 
     @property
@@ -117,12 +117,12 @@ def simulate(
     strict: bool = False,
     **settings: Any,
 ) -> Result:
-    """Simulate one world, and return what came out.
+    """Simulate one world and return the outcome.
 
     `config` is a TOML file, a preset by its name, nested values or a World; `settings` change single values or
     sections. `task` is a function `(client, clients) -> Task`, or its name; `method` a name, or an object:
-    `PushCen(clusters=16)`. In a `folder` that holds the same run, it goes on with it; with no folder, it takes a
-    temporary one. A client whose training diverges does not end the run, unless `strict`.
+    `PushCen(clusters=16)`. A `folder` that holds the same run goes on with it; without one, the run
+    gets a temporary folder. A client whose training diverges does not end the run, unless `strict`.
 
     >>> result = simulate(clients=3, horizon=0.5, network={"loss": 0.1}, seed=1)
     >>> result.finished, list(result.frame["time"])
@@ -150,7 +150,9 @@ def compare(
     strict: bool = False,
     **settings: Any,
 ) -> Comparison:
-    """Run several methods in the same world: same data, same join times, same first weights. What is done stays.
+    """Run several methods in the same world: same data, same join times, same first weights.
+
+    What is finished in `folder` is not run again.
 
     >>> results = compare(["pushcen", "independent"], clients=3, horizon=0.5)
     >>> list(results), results["independent"].summary["traffic"]["bytes_sent"]

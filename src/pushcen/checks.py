@@ -1,7 +1,7 @@
-"""Checks of options. What is refused is told with the option's own name, its value, and what would be right.
+"""Checks of options. An error has the option's own name, its value, and what would be right.
 
-Whoever builds a section puts the section's name before it: `loss` becomes `network.loss` (`pushcen.errors.renamed`). So
-a sentence names every option as `name = value`, a second one too.
+Whoever builds a section puts the section's name before it: `loss` becomes `network.loss` (`pushcen.errors.renamed`). An
+error therefore names every option, a second one too, as `name = value`.
 """
 
 import math

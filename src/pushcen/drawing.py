@@ -40,7 +40,7 @@ _LONGEST, _TWO_ROWS = 72, 0.4  # letters of a label in one line; inches
 
 @contextlib.contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in pushcen's manner; the same data gives the same file."""
+    """Draw in pushcen's style within this context; the same data gives the same file."""
     import matplotlib as mpl
 
     with mpl.rc_context(_LOOK):

@@ -1,3 +1,3 @@
-"""The version, for whoever must not import the top of the package."""
+"""The version, in a module of its own: `pushcen` itself imports what reads it."""
 
 __version__ = "0.1.0"

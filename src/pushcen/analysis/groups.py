@@ -12,7 +12,7 @@ from pushcen.runs import Run
 
 
 class Interval(NamedTuple):
-    """A mean, and how far on either side of it the true one lies with the confidence asked for (None for one value)."""
+    """A mean and half the width of its confidence interval (None for a single value)."""
 
     mean: float
     half: float | None
@@ -52,11 +52,11 @@ class Group:
 
     @property
     def title(self) -> str:
-        """What their method is called."""
+        """The title of their method."""
         return title(self.method)
 
     def band(self, name: str) -> Band:
-        """Put a figure's curves together, at the times that all runs have."""
+        """Return the mean curve of a figure and its spread, at the times that all runs have."""
         curves = [dict(zip(*run.series(name), strict=True)) for run in self.runs]
         times = sorted(set.intersection(*(set(curve) for curve in curves)))
         values = [[curve[time] for curve in curves] for time in times]
@@ -67,13 +67,13 @@ class Group:
         return [value for run in self.runs if (value := run.number(name)) is not None]
 
     def mean(self, name: str) -> float | None:
-        """Return a figure's mean over the runs, if one of them has it."""
+        """Return a figure's mean over the runs that have it, if any does."""
         values = self.numbers(name)
         return statistics.fmean(values) if values else None
 
 
 def sd(values: Sequence[float]) -> float:
-    """Return the standard deviation over a sample; of a single value it is 0.
+    """Return the standard deviation of a sample; that of a single value is 0.
 
     >>> sd([1.0, 3.0]), sd([5.0])
     (1.4142135623730951, 0.0)
@@ -98,7 +98,7 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the mean difference of pairs (same seed, same data, same join times), which is sharper than of means.
+    """Return the mean difference of pairs (same seed, data and join times), sharper than a difference of means.
 
     >>> paired([0.71, 0.64, 0.68], [0.70, 0.62, 0.665])
     Interval(mean=0.015..., half=0.012..., runs=3)
@@ -107,7 +107,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0
 
 
 def group(runs: Sequence[Run]) -> list[Group]:
-    """Put runs together that differ in their seeds only, in the order given, and label them by what sets them apart."""
+    """Return groups of runs that differ in their seeds only, in the order given, labelled by what sets them apart."""
     found: dict[frozenset[Any], list[Run]] = {}
     settings: dict[frozenset[Any], dict[str, Any]] = {}
     for run in runs:

@@ -38,7 +38,7 @@ figure { margin: 0; } img { max-width: 100%; height: auto; }
 def write_report(
     groups: Sequence[Group], folder: Path, title: str | None = None, formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
-    """Write a report and return its files, the page first; with no title, it is called by what it compares."""
+    """Write a report and return its files, the page first; with no title, the page is titled by what it compares."""
     files: list[Path] = []
     for name, (_, draw) in FIGURES.items():
         if (figure := draw(groups)) is not None:
@@ -93,7 +93,7 @@ def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> st
 
 
 def heading(groups: Sequence[Group]) -> str:
-    """Say what a page about these compares: methods, or settings of one."""
+    """Return a title that says what a page compares: methods, or settings of one method."""
     settings: dict[str, list[str]] = {}
     for one in groups:
         settings.setdefault(one.title, []).append(one.label.removeprefix(one.title).removeprefix(", "))

@@ -1,4 +1,4 @@
-"""The tables that commands print and reports hold, from groups of runs."""
+"""The tables about runs that commands print and reports hold."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ _TERMS = (  # the paper's symbol, what it is, where the summary has it, which me
 
 
 def comparison(groups: Sequence[Group], title: str = "") -> Table:
-    """Put groups side by side: what they reached, what they sent, what it cost."""
+    """Return a table of groups side by side: what they reached, what they sent, what it cost."""
     columns = [
         Column("method", left=True),
         Column("accuracy %", percent),
@@ -68,7 +68,7 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
 
 
 def _failures(label: str, summary: Mapping[str, Any]) -> str:
-    """Say which clients had events that diverged, and why; nothing if there were none."""
+    """Return which clients had events that diverged, and why; an empty text if there were none."""
     found = summary.get("failures")
     clients = found.get("clients") if isinstance(found, Mapping) else None
     if not isinstance(clients, Mapping) or not clients:
@@ -82,7 +82,7 @@ def _failures(label: str, summary: Mapping[str, Any]) -> str:
 
 
 def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
-    """Show a figure for every point of a sweep, and its difference to the first point on the same seeds."""
+    """Return a table of a figure at every point of a sweep, and its difference to the first point on the same seeds."""
     columns = [
         Column("point", left=True),
         Column("seeds"),
@@ -121,7 +121,7 @@ def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
 
 
 def forecast_table(found: Forecast) -> Table:
-    """Describe a run that has not begun."""
+    """Return a table that describes a run before it begins."""
     config, joins, parts = found.config, found.joins, len(found.messages)
     late = ", ".join(f"{client} at {time:.1f}" for client, time in sorted(joins.items(), key=lambda j: j[1])[:8])
     lines = {
@@ -149,7 +149,7 @@ def forecast_table(found: Forecast) -> Table:
 
 
 def _changed(section: Any) -> str:
-    """Say what differs from the defaults, and always the kind."""
+    """Return what differs from the defaults, and always the kind."""
     changed = [
         f"{field.name} {getattr(section, field.name)}"
         for field in fields(section)
@@ -164,7 +164,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def theory_table(run: Run) -> Table:
-    """List what a run measured of the paper's convergence theorem; what was not measured says which meter does."""
+    """Return a table of what a run measured of the paper's convergence theorem; a note names the meters it lacks."""
     rows, off = [], set()
     for symbol, meaning, where, meter in _TERMS:
         value = run.number(where)
@@ -180,7 +180,7 @@ def theory_table(run: Run) -> Table:
 
 
 def late_clients(run: Run) -> Table:
-    """List the clients that joined late: when, how good each became, and how good it was at the end."""
+    """Return a table of the clients that joined late: when, the best accuracy of each, and the last."""
     rows = []
     for client, joined in run.joins().items():
         values = run.client_series(client)[1]

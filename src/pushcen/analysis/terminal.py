@@ -27,7 +27,7 @@ class Fitted:
         self.cells = table.cells()
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        """Yield the table, in as many pieces as the width asks for."""
+        """Yield the table, in as many pieces as the width requires."""
         if self.table.title:
             yield Text(self.table.title, "table.title")
         for number, columns in enumerate(self._pieces(options.max_width)):

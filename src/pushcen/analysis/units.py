@@ -7,7 +7,7 @@ _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Show a share of one in percent, without the sign.
+    """Return a share of one in percent, without the sign.
 
     >>> percent(0.66224), percent(None)
     ('66.2', '-')
@@ -16,7 +16,7 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def size(count: float | None) -> str:
-    """Show bytes.
+    """Return a number of bytes in the unit that fits.
 
     >>> size(1_621_000), size(12), size(None)
     ('1.62 MB', '12 B', '-')
@@ -34,7 +34,7 @@ def unit(largest: float) -> tuple[float, str]:
 
 
 def flops(count: float | None) -> str:
-    """Show floating-point operations.
+    """Return a number of floating-point operations, with its prefix.
 
     >>> flops(4.15e9)
     '4.15 G'
@@ -43,7 +43,7 @@ def flops(count: float | None) -> str:
 
 
 def number(count: float | None) -> str:
-    """Show a plain number.
+    """Return a plain number: whole where it is, or from a thousand on, else with three digits.
 
     >>> number(12345), number(7104.5), number(0.000123456), number(None)
     ('12,345', '7,104', '0.000123', '-')
@@ -54,7 +54,7 @@ def number(count: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Show a time span of the real clock.
+    """Return a time span of the real clock.
 
     >>> duration(3.14159), duration(125), duration(7384), duration(None)
     ('3.1 s', '125 s', '2 h 3 min', '-')
@@ -70,7 +70,7 @@ def duration(seconds: float | None) -> str:
 
 
 def text(value: Any) -> str:
-    """Show a name or a number as it is.
+    """Return a name or a number as it is.
 
     >>> text("SWIFT"), text(None), text(0.4)
     ('SWIFT', '-', '0.4')
@@ -79,7 +79,7 @@ def text(value: Any) -> str:
 
 
 def decimals(places: int) -> Callable[[float | None], str]:
-    """Show so many decimal places.
+    """Return a function that shows a number with so many decimal places.
 
     >>> decimals(2)(66.224), decimals(2)(None)
     ('66.22', '-')
@@ -88,7 +88,7 @@ def decimals(places: int) -> Callable[[float | None], str]:
 
 
 def points(value: float | None) -> str:
-    """Show a difference of two percentages.
+    """Return a difference of two percentages, with its sign.
 
     >>> points(-1.26), points(0.04)
     ('-1.3', '+0.0')
@@ -97,7 +97,7 @@ def points(value: float | None) -> str:
 
 
 def signed_percent(value: float | None) -> str:
-    """Show a relative difference.
+    """Return a relative difference in percent, with its sign.
 
     >>> signed_percent(-0.0813)
     '-8.13 %'
@@ -106,7 +106,7 @@ def signed_percent(value: float | None) -> str:
 
 
 def half(value: float | None) -> str:
-    """Show half the width of an interval, in percentage points.
+    """Return half the width of an interval, in percentage points.
 
     >>> half(0.84)
     '± 0.8'

@@ -44,7 +44,7 @@ class CodecFigures:
 
 
 def measure(turns: int = 20) -> CodecFigures:
-    """Take every measurement; the best of `turns` for the quick ones. Takes half a minute."""
+    """Measure everything, the quick parts as the best of `turns`. Takes half a minute."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -102,7 +102,7 @@ def _squared_error(layers: dict[str, torch.Tensor], decoded: dict[str, torch.Ten
 
 
 def _vs_optimum(layers: dict[str, torch.Tensor], clusters: int) -> float:
-    """Compare on a sample of each layer, which is what the exact optimum can be found for; each weighs as its layer."""
+    """Return the error over the optimum's, on samples small enough for the exact optimum, weighted by layer size."""
     generator = torch.Generator().manual_seed(0)
     ours = optimum = 0.0
     for layer in layers.values():
@@ -140,7 +140,7 @@ class Encoded:
 
 
 def encode_models(codec: Centroids) -> list[Encoded]:
-    """Train both models a little, encode and merge them on one thread."""
+    """Train both models a little, encode and merge them on one thread; return a line for each."""
     models = {"LeNet": trained_lenet(), "ResNet-18": trained_resnet18()}
     before = torch.get_num_threads()
     torch.set_num_threads(1)

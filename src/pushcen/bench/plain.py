@@ -1,5 +1,5 @@
-"""What pushcen is measured against: clustering as it is usually written, training with nothing around it, and a learner
-with nothing to learn, for all that a simulation does beside learning.
+"""What pushcen is measured against: clustering as it is usually written, and training with nothing around it; and a
+learner that does nothing, to measure the rest of a simulation.
 """
 
 import threading
@@ -67,13 +67,13 @@ def least_error(values: NDArray[np.floating], clusters: int) -> float:
 
 @lru_cache(maxsize=1)
 def samples(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Make images and labels, the same for everybody: memory for them is taken once."""
+    """Return images and labels, the same for every client, so that they take memory only once."""
     draw = torch.Generator().manual_seed(0)
     return torch.randn(count, 3, 32, 32, generator=draw), torch.randint(10, (count,), generator=draw)
 
 
 def lenet_task(steps: int) -> Task:
-    """Make the task of a client whose compute event has so many steps."""
+    """Return the task of a client whose compute event has so many steps."""
     return Task(LeNet(), samples(steps * BATCH))
 
 

@@ -17,7 +17,7 @@ EVENTS = RECEIVERS + 2  # of one compute event: collect, split, and a delivery t
 
 
 class ManyPeers:
-    """Peers on a network where everything arrives at once, with nothing for payloads."""
+    """Peers on a network where everything arrives at once; there are no payloads."""
 
     def __init__(self, peers: int, view: bool = True, seed: int = 0) -> None:
         self.rng = Random(seed)
@@ -27,7 +27,7 @@ class ManyPeers:
         self.neighbours: Neighbours[Peer] = View(online, self.rng) if view else Afresh(online, self.rng)
 
     def push(self, peer: Peer) -> None:
-        """Let one peer collect, split, and push; every envelope is delivered and answered."""
+        """Collect, split and push at one peer; every envelope is delivered and answered."""
         peer.begin()
         receivers = self.neighbours.draw(peer, RECEIVERS)
         for envelope, receiver in zip(peer.finish([r.contact for r in receivers], None), receivers, strict=True):
@@ -35,13 +35,13 @@ class ManyPeers:
             peer.arrived(envelope, receiver.boot)
 
     def run(self, events: int) -> None:
-        """Let random peers push."""
+        """Push at so many random peers."""
         random, peers, size = self.rng.random, self.peers, len(self.peers)
         for _ in range(events):
             self.push(peers[int(random() * size)])
 
     def links(self) -> int:
-        """Count the links in use."""
+        """Return how many links are in use."""
         return sum(len(peer.sent) for peer in self.peers)
 
 
@@ -119,7 +119,7 @@ def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> flo
 
 
 def run(events: int = 15_000) -> dict[str, Any]:
-    """Measure it all. docs/protocol.md explains the keys."""
+    """Measure everything. docs/protocol.md explains the keys."""
     speeds = {peers: speed(peers, events) for peers in SIZES}
     small, middle, large = SIZES
     few, many = (microseconds_per_link(links) for links in LINKS)

@@ -23,7 +23,7 @@ _COMMAND = ("simulate", "--clients", "4", "--horizon", "1", "--name", "run")
 
 
 def run(rounds: int = 3) -> dict[str, dict[str, float]]:
-    """Start so often cold, and warm after each; return the seconds of the quickest of each, and of its parts."""
+    """Start `rounds` times cold, each time warm afterwards; return the seconds of the quickest of each, by parts."""
     found: dict[str, list[dict[str, float]]] = {"cold": [], "warm": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -43,7 +43,7 @@ def _started(folder: Path, kind: str) -> dict[str, float]:
 
 
 class Clock:
-    """Adds up the time in which at least one thread is inside of what is timed.
+    """Adds up the time in which at least one thread is inside a timed function.
 
     >>> clock = Clock()
     >>> clock.timed(sum)([1, 2]), clock.seconds > 0

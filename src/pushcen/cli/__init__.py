@@ -20,7 +20,7 @@ from pushcen.errors import TransientError
 
 
 class _Commands(TyperGroup):
-    """Shows what pushcen refuses as one line, not as a traceback, and help texts as they are written."""
+    """Shows an error of pushcen's as one line, not as a traceback, and help texts as they are written."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -1,4 +1,4 @@
-"""`pushcen data ...`: which data there is, and who gets what of it."""
+"""`pushcen data ...`: who gets what when a data set is divided."""
 
 from pathlib import Path
 from statistics import median

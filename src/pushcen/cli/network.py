@@ -56,7 +56,7 @@ def revoke(folder: Folder, name: Annotated[str, typer.Argument(metavar="NAME", h
     if to:
         tell(authority, record, to)
     else:
-        typer.echo("it holds once a peer knows of it: --to HOST:PORT, or copy it into a peer's folder of certificates")
+        typer.echo("it takes effect once a peer has it: --to HOST:PORT, or copy it to a peer's certificates")
 
 
 @app.command()
@@ -133,7 +133,7 @@ def refound(
     elif keeper.generation().number and generation is None:
         record = keeper.newest_refound()
     else:
-        raise OptionError("--founders NAME,NAME: is needed, as this network was not founded anew yet")
+        raise OptionError("--founders NAME,NAME: is needed, as this network has not been founded anew before")
     now = keeper.generation()
     typer.echo(f"generation {now.number}, founded by {', '.join(now.founders)}; the record is in {authority}")
     told = 0
@@ -183,11 +183,11 @@ def audit(
 
 
 def tell(authority: "object", record: "object", address: str) -> None:
-    """Give a lasting record to a running peer."""
+    """Send a signed record to a running peer, which keeps it and passes it on."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     import asyncio
 
     from pushcen.runtime.operator import deliver
 
     asyncio.run(deliver(authority, record, address))  # type: ignore[arg-type]
-    typer.echo(f"{address} knows, and passes it on")
+    typer.echo(f"{address} has it, and passes it on")

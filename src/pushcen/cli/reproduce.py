@@ -106,7 +106,7 @@ def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor:
         with CampaignProgress(planned, console) as progress:
             reports = carry_out(planned, store, jobs=at_once, executor=kind, tell=progress.tell)
     except KeyboardInterrupt:
-        console.print("interrupted; everything is saved. The same command goes on.", highlight=False)
+        console.print("interrupted; everything is saved. Run the same command to go on.", highlight=False)
         raise typer.Exit(130) from None
     if failed := [report for report in reports if not report.done]:
         _fail(failed, console)
@@ -115,7 +115,7 @@ def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor:
 def _fail(failed: "list[Report]", console: Console) -> None:
     for report in failed:
         console.print(f"{report.planned.name}: {report.error or 'was interrupted'}", markup=False, highlight=False)
-    console.print(f"{len(failed)} runs are not finished; the same command goes on.", highlight=False)
+    console.print(f"{len(failed)} runs are not finished; run the same command to go on.", highlight=False)
     raise typer.Exit(1)
 
 

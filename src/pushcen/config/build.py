@@ -1,7 +1,7 @@
 """Between plain values, as TOML and flags have them, and the frozen dataclasses that the other packages define.
 
 A section is a dataclass, its fields are the options: each is defined once, where it is used. Types are checked by
-pydantic, strictly; ranges by the dataclass itself. What is wrong is told all at once, each line with key and value.
+pydantic, strictly; ranges by the dataclass itself. All mistakes are reported at once, a line each.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class Registry(NamedTuple):
 
 
 class Builder:
-    """Builds dataclasses from plain values; `chosen` says which sections are picked by name, and by whom.
+    """Builds dataclasses from plain values; `chosen` has the registry of each section that is picked by name.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Network:
@@ -56,7 +56,7 @@ class Builder:
         self._chosen = dict(chosen or {})
 
     def build(self, kind: type[T], values: Mapping[str, Any], at: str = "") -> T:
-        """Return a `kind` with these values and the defaults of the rest, or raise a ConfigError that lists it all.
+        """Return a `kind` with these values and else the defaults, or raise a ConfigError that lists all mistakes.
 
         `at` is what its keys begin with: `network.`.
         """
@@ -122,7 +122,10 @@ class Builder:
             return None
         try:
             return kind(**found)
-        except (PushcenError, TypeError) as error:  # a range, told with the option's own name; or one that is missing
+        except (
+            PushcenError,
+            TypeError,
+        ) as error:  # out of range, by the option's own name; or missing
             problems.append(_with_keys(at, fields, error))
             return None
 
@@ -164,7 +167,7 @@ def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
 
 
 def _with_keys(at: str, names: Iterable[str], error: Exception) -> str:
-    """Return what a section refused, with the full keys of its options."""
+    """Return the error of a section with the full keys of its options."""
     said = renamed(str(error), {name: at + name for name in names})
     return said if said.startswith(at) else f"{at.rstrip('.')}: {said}"
 

@@ -49,7 +49,7 @@ class Config(World):
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":
-        """Build a config from plain, nested values, or say everything that is wrong with them.
+        """Return the config of plain, nested values, or raise a ConfigError that lists all mistakes.
 
         A section `methods.NAME` has options for a method wherever it is chosen; `method` has the last word. A method
         that needs a fixed graph gets one, unless `neighbours.kind` says something else.
@@ -82,7 +82,7 @@ class Config(World):
 
     @classmethod
     def identity_of(cls, values: Mapping[str, Any], *, real: bool = False) -> Identity:
-        """Return the identity of a config that was written down; where a function is the task, `data` is not read.
+        """Return the identity of a config in a file; where a function is the task, `data` does not count.
 
         >>> config = Config.of({"clients": 5, "runtime": {"patience": 1.0}})
         >>> Config.identity_of(config.plain()) == config.identity() == Config.of({"clients": 5}).identity()
@@ -93,7 +93,7 @@ class Config(World):
         return {key: value for key, value in found.items() if not key.startswith(unread)}
 
     def task_function(self) -> TaskFunction:
-        """Return what makes each client's task."""
+        """Return the function that makes each client's task."""
         if self.task.function:
             with called(task="task.function"):
                 return load_task(self.task.function)
@@ -115,7 +115,7 @@ class Config(World):
 
 
 def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Let the section `methods` go, and put into `method` what it says of the chosen one. All of it must be right."""
+    """Return the values with `methods.NAME` in `method`, if NAME is chosen; all of `methods` is checked."""
     found = dict(values)
     by_name = found.pop("methods", {})
     if not isinstance(by_name, Mapping):

@@ -23,7 +23,7 @@ def load_config(source: str | Path | Mapping[str, Any] = "digits", settings: Map
 
 
 def presets() -> list[str]:
-    """Name the configs that come with pushcen.
+    """Return the names of the configs that come with pushcen.
 
     >>> "digits" in presets()
     True
@@ -72,7 +72,7 @@ def parse_settings(settings: Iterable[str]) -> dict[str, Text]:
 
 
 def put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set `network.loss` in nested values. Another method keeps of the options so far those that it has, too.
+    """Set `network.loss` in nested values. Another method keeps those options that it has, too.
 
     >>> values = {"method": {"name": "pushcen", "clusters": 8, "receivers": 4}}
     >>> put(values, "method.name", "push-sum"); values

@@ -16,7 +16,7 @@ _WORDS = {
 
 
 def describe(kind: Any) -> str:
-    """Say what a value of this type may be.
+    """Return what a value of this type may be, in words.
 
     >>> describe(Literal["end", "start"]), describe(int | None), describe(tuple[float, ...])
     ("'end' or 'start'", 'a whole number or nothing', 'a list, each a number')
@@ -35,7 +35,7 @@ def describe(kind: Any) -> str:
 
 
 def either(words: list[str]) -> str:
-    """Join alternatives.
+    """Return alternatives, joined by commas and "or".
 
     >>> either(["a", "b", "c"])
     'a, b or c'
@@ -54,7 +54,7 @@ def shown(value: Any) -> str:
 
 
 def nearest(at: str, name: str, fields: Mapping[str, Any], known: list[str]) -> str:
-    """Say which key may have been meant by one that does not exist, and which there are.
+    """Return which key may have been meant by one that does not exist, and which keys there are.
 
     >>> nearest("network.", "los", {"loss": float}, ["network.loss"])
     'Did you mean network.loss? network has loss'

@@ -108,7 +108,7 @@ def split(
         if len(rows) < min_samples:
             raise DataError(
                 f"client {client} of {clients} would get {len(rows)} samples by {partition}, fewer than "
-                f"min_samples = {min_samples}; fewer clients would do"
+                f"min_samples = {min_samples}; choose fewer clients"
             )
     return Split(data, partition, tuple(_client(data, at, rows, test_share, seed) for at, rows in enumerate(parts)))
 
@@ -124,7 +124,7 @@ def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -
 
 
 def _divide(data: Data, clients: int, partition: Partition, minimum: int, seed: int) -> list[Rows]:
-    """Return the rows of each client, and make sure that each row is in one place.
+    """Return the rows of each client; every row is in exactly one place.
 
     The partition sees keys (labels or owners) only. Rows are shuffled and classes renumbered by the seed, so that no
     class is handed out in the order of a file, and none comes first because of its number.

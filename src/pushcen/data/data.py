@@ -17,7 +17,7 @@ _CHUNK = 1024  # samples converted at a time: the peak stays near one copy
 class Data:
     """Inputs with their labels, a global test set if there is one, and who owns which sample if that is known.
 
-    Any tensors will do, not only images and not only what `load` returns:
+    Any tensors can be used, not only images and not only what `load` returns:
 
     >>> flowers = Data("flowers", torch.rand(150, 4), torch.arange(150) % 3, classes=("setosa", "virginica", "other"))
     >>> len(flowers), len(flowers.classes)
@@ -88,7 +88,7 @@ class Scale:
 
     @classmethod
     def of(cls, inputs: NDArray[Any]) -> "Scale":
-        """Measure it on uint8 images [N, H, W, C], exactly, or on columns [N, D]; what never varies keeps its size."""
+        """Return the scale of uint8 images [N, H, W, C], exactly, or of columns [N, D]; constants are divided by 1."""
         if inputs.ndim == 2:
             mean, std = inputs.mean(axis=0, dtype=np.float64), inputs.std(axis=0, dtype=np.float64)
         else:

@@ -79,7 +79,7 @@ def _annotated(annotations: Path, classes: list[str]) -> Labelled:
 
 
 def _words(folder: Path, classes: list[str]) -> tuple[str, ...]:
-    """Name classes in words where the folder says which: `n01443537` is `goldfish, ...`."""
+    """Return the classes in words, where the folder has them: `n01443537` is `goldfish`."""
     path = folder / "words.txt"
     lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
     words = dict(line.split("\t", 1) for line in lines if "\t" in line)

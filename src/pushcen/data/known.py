@@ -53,7 +53,7 @@ KNOWN = {
 
 
 def read_hub(repository: str, local: Path) -> Arrays:
-    """Fetch a data set from the hub; where that fails, say that the file `local` would do as well."""
+    """Fetch a data set from the hub; the error, where that fails, names the file `local` as another way."""
     import datasets
 
     try:
@@ -61,7 +61,7 @@ def read_hub(repository: str, local: Path) -> Arrays:
     except Exception as error:  # no list of what the layers of a network stack raise is ever complete
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(
-            f"{repository} cannot be had from the Hugging Face hub ({reason}); without a network put "
+            f"{repository} cannot be fetched from the Hugging Face hub ({reason}); without a network put "
             f"x_train [N, H, W, C] as uint8 and y_train [N] into {local}, or name a local file or folder"
         ) from error
     return from_splits(found, repository)

@@ -1,8 +1,8 @@
 """Ways to divide samples among clients, by name, as flwr-datasets divides them.
 
-The two that nearly every run uses are done here, row for row the same, since importing flwr-datasets takes as long as a
-small run; the others ask its partitioners. Where one by itself would leave samples over (shards that do not come out
-even, classes that nobody drew), it is asked in a way that it does not, or the request is refused with what would do.
+The two that nearly every run uses are implemented here, row for row the same, since importing flwr-datasets takes as
+long as a small run; the others ask its partitioners. Where one of these would leave samples over (shards that do not
+come out even, classes that nobody drew), it is asked in another way, or the request is refused with what is possible.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ class Dirichlet:
 
     A draw that leaves a client with fewer samples than the minimum is thrown away whole and made again, at most ten
     times. Nothing is balanced afterwards. What rounding down leaves over of each class goes to the last client, which
-    so has at least one sample of every class.
+    therefore has at least one sample of every class.
 
     >>> Dirichlet(alpha=0)
     Traceback (most recent call last):
@@ -68,8 +68,8 @@ class Dirichlet:
             first = first or sizes
         raise DataError(
             f"alpha = {self.alpha}: each of {_DRAWS} draws left one of {clients} clients with fewer than {minimum} "
-            f"samples (the first left client {int(np.argmin(first))} with {min(first)}); a larger alpha, fewer clients "
-            "or more samples would do"
+            f"samples (the first left client {int(np.argmin(first))} with {min(first)}); choose a larger alpha, "
+            "fewer clients or more samples"
         )
 
 
@@ -109,7 +109,7 @@ class Shards:
         if (pieces := math.ceil(len(keys) / size)) < clients:
             raise DataError(
                 f"per_client = {self.per_client}: {len(keys)} samples in pieces of {size} make {pieces}, too few for "
-                f"{clients} clients; more pieces a client, or fewer clients, would do"
+                f"{clients} clients; choose more pieces a client, or fewer clients"
             )
         by = ShardPartitioner(clients, "key", shard_size=size, keep_incomplete_shard=True, shuffle=False, seed=seed)
         return _ask(self, by, keys, clients)

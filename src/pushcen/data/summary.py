@@ -44,7 +44,7 @@ def count(split: Split) -> NDArray[np.int64]:
 
 
 def summarise(split: Split) -> list[Summary]:
-    """Return what each client has, in a line each.
+    """Return a summary of what each client has.
 
     >>> from pushcen.data import Shards, load, split
     >>> first, *_ = summarise(split(load("digits"), 10, Shards(per_client=2)))

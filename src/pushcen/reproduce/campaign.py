@@ -37,7 +37,7 @@ def carry_out(
     """Carry out every run that is not finished, `jobs` at a time; return a report of each, in order.
 
     A run that fails is reported, and does not stop the others; one with a client that diverges fails, since a table
-    would not show it. KeyboardInterrupt lets all that is running be saved, and is raised when it is.
+    would not show it. On KeyboardInterrupt all that is running is saved before it is raised again.
     """
     reports = [Report(run) for run in runs]
     waiting: queue.SimpleQueue[Report] = queue.SimpleQueue()
@@ -76,13 +76,13 @@ class _Worker(threading.Thread):
         self._stopped = False
 
     def interrupt(self) -> None:
-        """Let the running run be saved, and start no other."""
+        """Make the process save its run, and start no other."""
         self._stopped = True
         if self._process is not None:
             self._process.send_signal(SIGINT)
 
     def run(self) -> None:
-        """Take runs until there are no more."""
+        """Carry out runs until there are no more."""
         try:
             while not self._stopped:
                 report = self._waiting.get_nowait()

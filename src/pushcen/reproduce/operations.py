@@ -27,7 +27,7 @@ NOTE = (
 
 @functools.cache
 def training_operations(dataset: str) -> float:
-    """Count forward and backward of one epoch of an average client; on shapes alone, so nothing is computed.
+    """Return the operations, forward and backward, of one epoch of an average client; counted on shapes alone.
 
     >>> round(training_operations("cifar10") / 1e9, 1)
     15.2
@@ -40,7 +40,7 @@ def training_operations(dataset: str) -> float:
 
 
 def event_operations(dataset: str, method: Method) -> float:
-    """Count one compute event: training, merging as much as is sent, and what the method adds."""
+    """Return the operations of a compute event: training, merging as much as is sent, and what the method adds."""
     update, schema = method.update(), Schema.of(paper.model(dataset))
     update.prepare(schema, Training(), np.random.default_rng(0))
     received: int = method.receivers * schema.size  # type: ignore[attr-defined]  # of each part, and so of all
@@ -49,7 +49,7 @@ def event_operations(dataset: str, method: Method) -> float:
 
 
 def table3(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
-    """Put the operations of each method over those of Async-DFedAvg, beside the same quotient of Table 3."""
+    """Return a table of each method's operations over those of Async-DFedAvg, beside the same quotient of Table 3."""
     methods = {paper.NAMES[name]: (name, method) for name, method in paper.METHODS.items()}
     methods["PushCen, three iterations of k-means"] = ("pushcen", PushCen(profile="paper"))
     rows = []
@@ -74,7 +74,7 @@ def table3(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
 
 
 def clustering_operations(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
-    """Show what WCP costs beside training: the appendix's ratio, and the same with operations counted."""
+    """Return a table of what WCP costs beside training: the appendix's ratio, and the same with operations counted."""
     rows = []
     for dataset in datasets:
         for clusters in (8, 16, 32):

@@ -35,7 +35,7 @@ NAMES = {"async-dfedavg": "Async-DFedAvg", "divshare": "DivShare", "swift": "SWI
 
 @functools.cache
 def tables() -> dict[str, Any]:
-    """Read all tables: table, data set, row.
+    """Return all numbers, by table, data set and row.
 
     >>> tables()["table2"]["cifar10"]["pushcen"]
     [1.622, 1.0]
@@ -68,7 +68,7 @@ def numbers(table: str, dataset: str, row: str, alpha: float | None = None) -> l
 
 
 def column(alpha: float | None) -> str:
-    """Return the name of an alpha's column as Table 1 does.
+    """Return the name of an alpha's column in Table 1.
 
     >>> column(1), column(0.4)
     ('1.0', '0.4')
@@ -78,7 +78,7 @@ def column(alpha: float | None) -> str:
 
 @functools.cache
 def model(dataset: str) -> nn.Module:
-    """Make the model that the paper trains on a data set; to be looked at, not to be changed.
+    """Return the model that the paper trains on a data set; it is shared, and must not be changed.
 
     >>> sum(p.numel() for p in model("cifar10").parameters())
     256830
@@ -97,7 +97,7 @@ def model_name(dataset: str) -> str:
 
 
 def train_samples(dataset: str) -> int:
-    """Count the training samples of an average client: its share of the images, less the fifth it is tested on.
+    """Return the training samples of an average client: its share of the images, less the fifth it is tested on.
 
     >>> train_samples("cifar10"), train_samples("tiny-imagenet")
     (400, 1600)
@@ -106,6 +106,6 @@ def train_samples(dataset: str) -> int:
 
 
 def batch(dataset: str, size: int = 32) -> tuple[torch.Tensor, torch.Tensor]:
-    """Make a batch with the shape of a data set's: its numbers do not matter here."""
+    """Return a batch with the shape of a data set's; its numbers do not matter here."""
     images = torch.randn(size, 3, _SIDE[dataset], _SIDE[dataset], generator=torch.Generator().manual_seed(0))
     return images, torch.arange(size) % CLASSES[dataset]

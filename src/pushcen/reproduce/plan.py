@@ -25,14 +25,14 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """A name for people: what it is, is decided by its config."""
+        """A name for people; which run it is, its config says."""
         return f"{self.row.name}-alpha{self.alpha:g}-seed{self.config.seed}"
 
 
 def plan(
     experiment: Experiment, dataset: str, scale: str, seeds: int = 1, settings: Mapping[str, Any] | None = None
 ) -> list[Planned]:
-    """List the runs of an experiment, seed by seed, so that whatever is finished first makes a whole table.
+    """Return the runs of an experiment, seed by seed, so that the first to be finished make a whole table.
 
     >>> from pushcen.reproduce.experiment import read
     >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::18]
@@ -115,7 +115,7 @@ def describe(experiment: Experiment, runs: Sequence[Planned], store: RunStore, w
 
 
 def steps(config: Config) -> int:
-    """Count the optimiser steps of a run: a step takes the same pseudo-time for all, so data does not matter.
+    """Return the optimiser steps of a run: a step takes the same pseudo-time for all clients, whatever their data.
 
     >>> steps(load_config(world("cifar10", "paper")))
     60000

@@ -22,22 +22,22 @@ class Point:
     runs: dict[int, Run]
 
     def values(self, figure: str) -> dict[int, float]:
-        """Give a figure of each run that has it, by seed; shares in percent."""
+        """Return a figure of each run that has it, by seed; shares in percent."""
         found = {seed: run.number(figure) for seed, run in self.runs.items()}
         return {seed: 100 * value for seed, value in found.items() if value is not None}
 
     def mean(self, figure: str) -> float | None:
-        """Give a figure's mean over seeds, in percent."""
+        """Return a figure's mean over seeds, in percent."""
         values = list(self.values(figure).values())
         return sum(values) / len(values) if values else None
 
     def spread(self, figure: str) -> float | None:
-        """Give a figure's standard deviation over seeds; None for fewer than two."""
+        """Return a figure's standard deviation over seeds; None for fewer than two."""
         values = list(self.values(figure).values())
         return sd(values) if len(values) > 1 else None
 
     def late(self) -> dict[tuple[int, int], float]:
-        """Give the best accuracy of each client that joined late, in percent, by seed and client."""
+        """Return the best accuracy of each client that joined late, in percent, by seed and client."""
         return {
             (seed, client): 100 * max(values)
             for seed, run in self.runs.items()
@@ -46,12 +46,12 @@ class Point:
         }
 
     def group(self) -> Group:
-        """Give its runs as the figures take them."""
+        """Return its runs as a group, for figures and means."""
         return Group(self.row.label, tuple(self.runs.values()))
 
 
 def gather(runs: Sequence[Planned], store: RunStore) -> list[Point]:
-    """Find the finished runs, and put those together that differ in their seeds only."""
+    """Return the finished runs, with those in one point that differ in their seeds only."""
     found: dict[tuple[str, float], Point] = {}
     for planned in runs:
         point = found.setdefault((planned.row.name, planned.alpha), Point(planned.row, planned.alpha, {}))
@@ -62,13 +62,13 @@ def gather(runs: Sequence[Planned], store: RunStore) -> list[Point]:
 
 
 def table(experiment: Experiment, dataset: str, scale: str, points_: Sequence[Point]) -> Table:
-    """Make an experiment's table of what is there."""
+    """Return an experiment's table of the runs that are there."""
     make = delayed_table if experiment.shows == "delayed" else accuracy_table
     return make(experiment, dataset, f"{paper.TITLES[dataset]}, {scale} scale", points_)
 
 
 def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
-    """Show accuracies: ours, the paper's, the difference; and what sets a row apart from its base, in both."""
+    """Return a table of accuracies, ours and the paper's, with the difference of each row to its base in both."""
     by_alpha, effects = len(experiment.alphas) > 0, any(point.row.base for point in found)
     printed = any(point.row.paper for point in found)
     at = {(point.row.name, point.alpha): point for point in found}
@@ -107,7 +107,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
 
 
 def delayed_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
-    """Show the clients that join late: the mean of each one's best accuracy, and both readings of its SD."""
+    """Return a table of clients that join late: the mean of each one's best accuracy, and both readings of its SD."""
     at = {point.row.name: point for point in found}
     rows: list[list[Any]] = []
     for point in found:
@@ -153,7 +153,7 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
 
 
 def _effect(point: Point, base: Point | None, values: Callable[[Point], dict[Any, float]]) -> Interval | None:
-    """Compare with the base, pair by pair."""
+    """Return the mean difference to the base, pair by pair, if there are pairs."""
     if base is None or base.row.name == point.row.name:
         return None
     mine, its = values(point), values(base)

@@ -32,7 +32,7 @@ def formula(dataset: str, method: str, clusters: int = 32) -> float:
 
 
 def sent(dataset: str, method: Method) -> int:
-    """Encode a model as the method does, address it, and count the bytes of a push: payloads and envelopes.
+    """Return the bytes of a push as the method encodes it: payloads and envelopes.
 
     >>> round(sent("cifar10", PushCen(receivers=10)) / formula("cifar10", "pushcen"), 3)
     1.001
@@ -45,7 +45,7 @@ def sent(dataset: str, method: Method) -> int:
 
 
 def table2(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
-    """Hold the formula's bytes against Table 2, and against what is really sent."""
+    """Return a table of the formula's bytes beside Table 2's, and beside what is really sent."""
     rows = [
         [
             paper.TITLES[dataset],
@@ -63,7 +63,7 @@ def table2(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
 
 
 def table6(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
-    """Do the same for the numbers of centroids in Table 6."""
+    """Return the same for the numbers of centroids in Table 6."""
     rows = [
         [
             paper.TITLES[dataset],
@@ -90,7 +90,7 @@ def cost(dataset: str, clusters: int) -> Cost:
 
 
 def bits(datasets: tuple[str, ...] = paper.DATASETS) -> Table:
-    """Show what WCP sends: C_full, C_centroid, C_index, C_WCP, rho and its limit."""
+    """Return a table of what WCP sends: C_full, C_centroid, C_index, C_WCP, rho and its limit."""
     rows = []
     for dataset in datasets:
         for clusters in (8, 16, 32):

@@ -36,7 +36,7 @@ def export_model(folder: Path, client: int | None = None, out: Path | None = Non
 
 
 def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tensor]:
-    """Make the de-biased reference model; what clients do not share (BatchNorm) is as client 0 has it."""
+    """Return the de-biased reference model; what clients do not share (BatchNorm) is client 0's."""
     make = MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
     host = Host(make)
     runs = start(config.executor, host)

@@ -54,7 +54,7 @@ def launch(
 
 
 def _global_test(config: Config, function: "TaskFunction") -> Callable[[], Any] | None:
-    """Return what loads the global test set, if it is asked for and there is one."""
+    """Return a function that loads the global test set, if the config asks for it and there is one."""
     if not config.evaluation.global_test or not isinstance(function, ImageTask):
         return None
     if function.common_test(config.clients) is None:
@@ -68,4 +68,4 @@ def check_same(there: Run, config: Config) -> None:
     if keys := differences(was, now):
         shown = "; ".join(f"{key} is {was.get(key)!r} there and {now.get(key)!r} here" for key in keys[:3])
         more = f"; and {len(keys) - 3} more" if len(keys) > 3 else ""
-        raise RunError(f"{there.folder}: holds another run: {shown}{more}. Another name would do")
+        raise RunError(f"{there.folder}: holds another run: {shown}{more}. Choose another name")

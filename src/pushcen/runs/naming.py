@@ -10,7 +10,7 @@ from pushcen.runs.run import identity_in
 
 
 def folder_name(label: str) -> str:
-    """Turn a label into the name of a folder.
+    """Return a label as the name of a folder.
 
     >>> folder_name("method.clusters=8, data.source=some/file")
     'method.clusters=8,data.source=some_file'
@@ -38,7 +38,7 @@ def free_folder(runs: Path, name: str) -> Path:
 
 
 def folder_for(runs: Path, name: str, configs: Mapping[str, Config]) -> Path:
-    """Return the first of `name`, `name-2`, ... that is free, or whose runs so far are these, by their folders."""
+    """Return the first of `name`, `name-2`, ... that is free, or whose runs so far are those of `configs`."""
     return next(folder for folder in numbered(runs, name) if not folder.exists() or _holds(folder, configs))
 
 

@@ -30,7 +30,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """Read a run folder, or say what is wrong with it. A last line that is still being written is left out."""
+        """Return the run in a folder, or raise a RunError. A last line that is still being written is left out."""
         folder = Path(folder)
         return cls(folder, read_config(folder), tuple(read_rows(folder)), read_summary(folder))
 
@@ -114,7 +114,7 @@ def identity_in(folder: Path) -> Identity:
 
 
 def find_runs(folders: Iterable[Path]) -> list[Run]:
-    """Open runs: each folder is one, or holds some (at most two folders deep), in the order of their making.
+    """Return runs: each folder is one, or holds some (at most two folders deep), oldest first.
 
     >>> find_runs([Path("no/such")])
     Traceback (most recent call last):

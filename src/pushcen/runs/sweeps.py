@@ -15,14 +15,14 @@ Load = Callable[[dict[str, Any]], Config]
 
 
 def plan_comparison(load: Load, methods: Sequence[str], given: Mapping[str, Any]) -> dict[str, Config]:
-    """Make a config for each method, the same world for all.
+    """Return a config for each method, the same world for all.
 
     An option of `given` that begins with `method.` goes to the methods that have it; one that none has is an error.
     """
     if not methods:
-        raise OptionError("methods: there must be one at least")
+        raise OptionError("methods: at least one is needed")
     if twice := [name for at, name in enumerate(methods) if name in methods[:at]]:
-        raise OptionError(f"methods = {twice[0]!r}: is there twice")
+        raise OptionError(f"methods = {twice[0]!r}: is named twice")
     options = {name: {field.name for field in fields(method_named(name))} for name in methods}
     special = {key.removeprefix("method."): value for key, value in given.items() if key.startswith("method.")}
     for key in special:
@@ -37,7 +37,7 @@ def plan_comparison(load: Load, methods: Sequence[str], given: Mapping[str, Any]
 
 
 def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Config]]:
-    """Make the configs of a sweep: every combination of the values of `over` (`key=a,b,c`), with so many seeds.
+    """Return the configs of a sweep: every combination of the values of `over` (`key=a,b,c`), with so many seeds.
 
     >>> from pushcen.config import load_config
     >>> points = plan_sweep(lambda more: load_config("digits", more), ["method.clusters=8,16", "network.loss=0,0.1"], 2)

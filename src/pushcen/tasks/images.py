@@ -45,11 +45,11 @@ class DataOptions:
     per_client: int | None = None
     """shards, pathological: how many a client [2]."""
     share: float = 1.0
-    """How much of the samples to use; the rest is left out, by the seed."""
+    """Which share of the samples to use; the seed decides which are left out."""
     pool_test: bool = False
     """Whether clients share the global test set, too."""
     test_share: float = 0.2
-    """How much of its samples each client keeps for testing."""
+    """Which share of its samples each client keeps for testing."""
     min_samples: int = 2
     """The fewest samples a client may have."""
 
@@ -81,13 +81,13 @@ class ImageTask:
         check_choice("model", self.model, MODELS)
 
     def __call__(self, client: int, clients: int) -> Task:
-        """Make the task of one client."""
+        """Return the task of one client."""
         divided = self.divided(clients)
         mine = divided[client]
         return Task(self.network(divided.data), mine.train, mine.test if len(mine.test) else None)
 
     def divided(self, clients: int) -> Split:
-        """Return the data set as it is divided among so many clients."""
+        """Return the data set, divided among so many clients."""
         with _loading, called(**_KEYS):
             return _divided(self.data, clients, self.seed)
 
@@ -97,7 +97,7 @@ class ImageTask:
         return None if data.test_inputs is None or data.test_labels is None else (data.test_inputs, data.test_labels)
 
     def network(self, data: Data) -> nn.Module:
-        """Make the model for this data."""
+        """Return a new model for this data."""
         with called(model="task.model", weights="task.weights"):
             model = _network(self.model, data)
             if self.weights:
@@ -125,7 +125,7 @@ def _divided(options: DataOptions, clients: int, seed: int) -> Split:
 def _network(name: str, data: Data) -> nn.Module:
     shape, classes = tuple(data.inputs.shape[1:]), len(data.classes)
     if len(shape) != 3:
-        raise DataError(f"{data.name}: has samples of shape {shape}, not images; a task function of your own would do")
+        raise DataError(f"{data.name}: has samples of shape {shape}, not images; use a task function of your own")
     needs = {"cnn": min(shape[1:]) >= 2, "lenet": shape == (3, 32, 32), "resnet18": shape[0] == 3}
     if not needs[name]:
         fits = [other for other in MODELS if needs[other]]

@@ -1,4 +1,4 @@
-"""Trackers by name, several observers as one, and what trackers take of a row: numbers by name, and a whole time."""
+"""Trackers by name, several observers as one, and what a tracker takes of a row: numbers by name, and a step."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ TRACKERS = {
 
 
 def trackers(names: Iterable[str], folder: Path, config: Mapping[str, Any]) -> list[Observer]:
-    """Make trackers for a run: by name, or by `module:Class` for one of your own.
+    """Return trackers for a run: by name, or by `module:Class` for one of your own.
 
     >>> trackers(["tensorbord"], Path("."), {})
     Traceback (most recent call last):

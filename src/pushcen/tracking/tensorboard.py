@@ -12,7 +12,7 @@ from pushcen.tracking.observers import scalars, step
 
 
 class TensorBoard(Quiet):
-    """Writes every figure of every row; a resumed run takes back what it is about to write again."""
+    """Writes every figure of every row; a resumed run purges what it is about to write again."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self._folder, self._config = folder / "tensorboard", config
