@@ -15,12 +15,15 @@ TOP = "pushcen"
 TWICE = {"Reference", "Neighbours", "Standing", "Node", "Network", "Mailbox", "Task"}  # still to be renamed
 
 
+def section(title):
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
 def read_table():
     """Return what each package or module may import, by the table in docs/architecture.md."""
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    section = text.partition("## Which package may import which\n")[2].partition("\n## ")[0]
     found = {}
-    for who, what in re.findall(r"^\| (`.*?) \| (.*) \|$", section, re.MULTILINE):
+    for who, what in re.findall(r"^\| (`.*?) \| (.*) \|$", section("Which package may import which"), re.MULTILINE):
         named = set(re.findall(r"`([\w.]+)`", what))
         allowed = set(found) - named if what.startswith("all of the above") else named
         for one in re.findall(r"`([\w.]+)`", who):
@@ -80,6 +83,23 @@ def test_a_package_imports_only_what_the_table_allows(row):
 
 def test_there_is_no_circle():
     graphlib.TopologicalSorter(TABLE).prepare()
+
+
+def test_the_way_from_a_command_to_its_table_leads_through_files_that_exist():
+    named = re.findall(r"[\w/]+\.py", section("From a command to its table"))
+    assert len(named) > 10
+    assert [name for name in named if not (SOURCE / name).is_file()] == []
+
+
+def test_the_map_has_every_package():
+    named = set(
+        re.findall(
+            r"^\| `src/pushcen/([\w]+)(?:/|\.py)` \|",
+            (ROOT / "docs" / "architecture.md").read_text("utf-8"),
+            re.MULTILINE,
+        )
+    )
+    assert named == {module.split(".")[1] for module in MODULES if "." in module} - {"__main__"}
 
 
 def test_no_class_name_stands_twice():
