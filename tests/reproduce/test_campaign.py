@@ -112,7 +112,7 @@ def test_stopped_and_gone_on_with_is_the_same_as_never_stopped(tmp_path):
         time.sleep(0.02)
     os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does
     assert stopped.wait() == 130, stopped.stderr.read()
-    assert "The same command goes on" in stopped.stderr.read()
+    assert "Run the same command to go on" in stopped.stderr.read()
     assert not (place / "summary.json").exists()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
