@@ -4,7 +4,7 @@
 #
 #     python examples/peer.py
 #
-# Three wards train one model together. Here all three run in one process; in earnest each is a process on a machine of
+# Three wards train one model together. Here all three run in one process; in practice each is a process on a machine of
 # its own, with its own folder of certificates, and calls `asyncio.run(run_peer(...))`. It takes less than a minute.
 
 # %%

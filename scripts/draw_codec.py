@@ -4,7 +4,7 @@ import pathlib
 
 import numpy as np
 
-from pushcen.bench.weights import trained_resnet18
+from pushcen.bench.common import trained_resnet18
 from pushcen.codec import cluster
 from pushcen.drawing import BLUE, GREY, INK, ORANGE, canvas, drawing, write
 

@@ -3,18 +3,18 @@
 import statistics
 from pathlib import Path
 
-from pushcen.bench.averaging import Network, paper, unbalanced
+from pushcen.bench.averaging import Links, paper, unbalanced
 from pushcen.drawing import BLUE, GREEN, GREY, ORANGE, SKY, YELLOW, canvas, drawing, legend_below, write
 from pushcen.protocol import Buffer, pushcen
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 SEEDS = range(20)
 CASES = {
-    "every model, nothing lost": (Buffer(4, "keep", newest_only=False), Network()),
-    "every model, 30 % surely fail": (Buffer(4, "keep", newest_only=False), Network(fails=0.3)),
-    "keep, nothing lost": (Buffer(4, "keep"), Network()),
-    "keep, 30 % in doubt": (Buffer(4, "keep"), Network(doubt=0.3)),
-    "drop, nothing lost": (Buffer(4, "drop"), Network()),
+    "every model, nothing lost": (Buffer(4, "keep", newest_only=False), Links()),
+    "every model, 30 % surely fail": (Buffer(4, "keep", newest_only=False), Links(fails=0.3)),
+    "keep, nothing lost": (Buffer(4, "keep"), Links()),
+    "keep, 30 % in doubt": (Buffer(4, "keep"), Links(doubt=0.3)),
+    "drop, nothing lost": (Buffer(4, "drop"), Links()),
 }
 COLOURS = [BLUE, SKY, GREEN, YELLOW, ORANGE]
 STYLES = ["-", "--", "-", "-.", ":"]
@@ -24,8 +24,8 @@ def averaging():
     print("| 200 peers, L = 4, 20 seeds | offset, root mean square | largest | spread, largest | least live mass |")
     print("|---|---|---|---|---|")
     figure, (upper, lower) = canvas(2, height=5.6, sharex=True)
-    for (label, (buffer, network)), colour, style in zip(CASES.items(), COLOURS, STYLES, strict=True):
-        traces = [unbalanced(pushcen(buffer, receivers=0), seed, network).run(150, 2) for seed in SEEDS]
+    for (label, (buffer, links)), colour, style in zip(CASES.items(), COLOURS, STYLES, strict=True):
+        traces = [unbalanced(pushcen(buffer, receivers=0), seed, links).run(150, 2) for seed in SEEDS]
         offsets = [abs(trace.offset) for trace in traces]
         root = statistics.fmean(offset**2 for offset in offsets) ** 0.5
         spread, live = max(trace.spread for trace in traces), min(trace.live[-1] for trace in traces)
@@ -46,15 +46,15 @@ def averaging():
 
 def stranded():
     worlds = {
-        "nothing lost": Network(),
-        "30 % in doubt": Network(doubt=0.3),
-        "30 % lost silently": Network(silent=0.3),
+        "nothing lost": Links(),
+        "30 % in doubt": Links(doubt=0.3),
+        "30 % lost silently": Links(silent=0.3),
     }
     print("\n| stranded mass, largest over time | 100 peers (the paper's) | 1,000 peers |")
     print("|---|---|---|")
     figure, axes = canvas(1, 2, height=3.2, sharey=True)
-    for (label, network), colour, style in zip(worlds.items(), COLOURS[2:], STYLES[2:], strict=True):
-        traces = [paper("keep", 1, network, peers).run(60, 2) for peers in (100, 1000)]
+    for (label, links), colour, style in zip(worlds.items(), COLOURS[2:], STYLES[2:], strict=True):
+        traces = [paper("keep", 1, links, peers).run(60, 2) for peers in (100, 1000)]
         for axis, trace in zip(axes, traces, strict=True):
             axis.plot(trace.times, trace.stranded, style, color=colour, label=label)
         print(f"| {label} | {max(traces[0].stranded):.1%} | {max(traces[1].stranded):.1%} |")

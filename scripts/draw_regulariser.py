@@ -14,7 +14,7 @@ from pushcen.codec import cluster
 from pushcen.drawing import BLUE, ORANGE, canvas, drawing, write
 from pushcen.learning import Learner, Task, Training, Work
 from pushcen.methods import PushCen
-from pushcen.tasks import DataSource, ImageTask
+from pushcen.tasks import DataOptions, ImageTask
 
 PICTURES = pathlib.Path(__file__).parent.parent / "docs" / "pictures"
 LAYER, CLUSTERS, EVENTS, CLIENTS = "fc1.weight", 8, 60, 20
@@ -24,7 +24,7 @@ STRENGTHS = (0.0, 0.001, 0.1)
 def trained(strength):
     """Train one client for some events, and give the layer."""
     torch.manual_seed(0)
-    task = ImageTask(DataSource("digits", alpha=0.4), model="cnn", seed=0)(3, CLIENTS)
+    task = ImageTask(DataOptions("digits", alpha=0.4), model="cnn", seed=0)(3, CLIENTS)
     method = PushCen(clusters=CLUSTERS, strength=strength, mask=True)
     learner = Learner(Task(copy.deepcopy(task.model), task.train, task.test), method.update(), Training(), seed=0)
     for _ in range(EVENTS):

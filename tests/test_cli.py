@@ -1,6 +1,7 @@
 """The command line: quick to answer, and true to its version."""
 
 import inspect
+import itertools
 import json
 import subprocess
 import sys
@@ -117,3 +118,13 @@ def test_a_help_text_is_shown_whole(words, function):
         texts += [info.help for info in getattr(hint, "__metadata__", ()) if getattr(info, "help", None)]
     for text in texts:
         assert text in shown
+
+
+@pytest.mark.parametrize("words", [words for words, _ in _commands(app)], ids=" ".join)
+def test_a_help_text_fits_a_terminal_of_80_columns_and_breaks_only_where_that_ends(words):
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).output
+    assert "\u2026" not in shown, "something was cut off"
+    about = [line.strip() for line in shown.partition("Usage:")[2].partition("\u256d")[0].splitlines()[1:]]
+    for line, following in itertools.pairwise(about):
+        if line and following:
+            assert len(f"{line} {following.split()[0]}") > 77, line

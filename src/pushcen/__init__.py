@@ -1,8 +1,8 @@
 """Asynchronous, decentralized federated learning: no server, no rounds, small messages.
 
 The parts, each usable alone: `pushcen.codec` turns a PyTorch model into a small message and back, `pushcen.protocol`
-says who owes whom how much weight, `pushcen.data` loads data and divides it among clients, `pushcen.simulation` lets
-many clients train together, `pushcen.runtime` is one of them on a real network. What a first script needs is here:
+says who owes whom how much weight, `pushcen.data` loads data and divides it among clients, `pushcen.simulation` runs
+many clients in pseudo-time, `pushcen.runtime` is one of them on a real network. What a first script needs is here:
 
     >>> import pushcen
     >>> world = pushcen.World(pushcen.PushCen(clusters=8), clients=3, horizon=0.5)
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pushcen.errors import PushcenError
 from pushcen.lazy import lazily
+from pushcen.version import __version__
 
 if TYPE_CHECKING:
     from pushcen.api import Comparison, Result, compare, simulate
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from pushcen.methods import PushCen
     from pushcen.simulation import World
 
-__version__ = "0.1.0"
 __all__ = [
     "Comparison",
     "PushCen",

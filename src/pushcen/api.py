@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What one run came to. In a notebook it shows its table."""
+    """The outcome of one run. In a notebook it shows its table."""
 
     run: "Run"
 
     @property
     def folder(self) -> Path:
-        """Where everything is."""
+        """The folder with everything that the run wrote."""
         return self.run.folder
 
     @property
@@ -97,10 +97,9 @@ class Comparison(Mapping[str, Result]):
         """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw."""
         from pushcen.analysis import group
         from pushcen.analysis.figures import FIGURES
-        from pushcen.errors import OptionError
+        from pushcen.checks import check_choice
 
-        if figure not in FIGURES:
-            raise OptionError(f"figure = {figure!r}: must be one of {', '.join(FIGURES)}")
+        check_choice("figure", figure, tuple(FIGURES))
         return FIGURES[figure][1](group([result.run for result in self.values()]))
 
     def _repr_html_(self) -> str:
@@ -118,22 +117,26 @@ def simulate(
     strict: bool = False,
     **settings: Any,
 ) -> Result:
-    """Simulate one world, and return what came out.
+    """Simulate one world and return the outcome.
 
     `config` is a TOML file, a preset by its name, nested values or a World; `settings` change single values or
     sections. `task` is a function `(client, clients) -> Task`, or its name; `method` a name, or an object:
-    `PushCen(clusters=16)`. In a `folder` that holds the same run, it goes on with it; with no folder, it takes a
-    temporary one. A client whose training diverges does not end the run, unless `strict`.
+    `PushCen(clusters=16)`. A `folder` that holds the same run goes on with it; without one, the run
+    gets a temporary folder. A client whose training diverges does not end the run, unless `strict`.
 
     >>> result = simulate(clients=3, horizon=0.5, network={"loss": 0.1}, seed=1)
     >>> result.finished, list(result.frame["time"])
     (True, [0.5])
     """
+    from pushcen.analysis import draw_accuracy
     from pushcen.runs import launch
 
     load, function = _loader(config, task, settings)
     chosen = load({} if method is None else {"method": _plain_method(method)})
-    return Result(launch(chosen, _folder(folder), task=function, observers=observers, track=track, strict=strict))
+    at = _folder(folder)
+    return Result(
+        launch(chosen, at, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
+    )
 
 
 def compare(
@@ -147,12 +150,15 @@ def compare(
     strict: bool = False,
     **settings: Any,
 ) -> Comparison:
-    """Run several methods in the same world: same data, same join times, same first weights. What is done stays.
+    """Run several methods in the same world: same data, same join times, same first weights.
+
+    What is finished in `folder` is not run again.
 
     >>> results = compare(["pushcen", "independent"], clients=3, horizon=0.5)
     >>> list(results), results["independent"].summary["traffic"]["bytes_sent"]
     (['pushcen', 'independent'], 0)
     """
+    from pushcen.analysis import draw_accuracy
     from pushcen.runs import folder_name, launch
 
     load, function = _loader(config, task, settings)
@@ -160,7 +166,7 @@ def compare(
     for method in methods:
         chosen = load({"method": _plain_method(method)})
         at = where / folder_name(chosen.method_name)
-        run = launch(chosen, at, task=function, observers=observers, track=track, strict=strict)
+        run = launch(chosen, at, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
         results[chosen.method_name] = Result(run)
     return Comparison(results)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pushcen.errors import OptionError
+from pushcen.checks import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +40,7 @@ _LONGEST, _TWO_ROWS = 72, 0.4  # letters of a label in one line; inches
 
 @contextlib.contextmanager
 def drawing() -> Iterator[None]:
-    """Draw in pushcen's manner; the same data gives the same file."""
+    """Draw in pushcen's style within this context; the same data gives the same file."""
     import matplotlib as mpl
 
     with mpl.rc_context(_LOOK):
@@ -83,8 +83,7 @@ def write(figure: "Figure", file: Path) -> None:
 def save(figure: "Figure", folder: Path, name: str, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write a figure in several formats; return the files."""
     for form in formats:
-        if form not in FORMATS:
-            raise OptionError(f"format = {form!r}: must be one of {', '.join(FORMATS)}")
+        check_choice("format", form, FORMATS)
     folder.mkdir(parents=True, exist_ok=True)
     files = [folder / f"{name}.{form}" for form in formats]
     for file in files:

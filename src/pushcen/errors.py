@@ -1,12 +1,12 @@
 """The errors that pushcen raises on purpose. Each says what was wrong, where, and what would be right."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
 class PushcenError(Exception):
-    """The base of them all: `except PushcenError` catches what pushcen refuses, and no bug."""
+    """The base of all of them: `except PushcenError` catches what pushcen refuses, and no bug."""
 
 
 class OptionError(PushcenError, ValueError):
@@ -30,11 +30,11 @@ class DataError(PushcenError, ValueError):
 
 
 class ConfigError(PushcenError, ValueError):
-    """A config with a key that is not known or a value that cannot be; its lines name each of them."""
+    """A config with unknown keys or impossible values; each has a line."""
 
 
 class LearningError(PushcenError, ValueError):
-    """Training cannot go on: a loss that is not finite, a client without samples, a task that is none."""
+    """Training cannot go on: a loss that is not finite, a client without samples, or something that is no task."""
 
 
 class DivergenceError(LearningError):
@@ -50,7 +50,7 @@ class RunError(PushcenError, ValueError):
 
 
 class TransientError(PushcenError):
-    """What stood in the way may be gone by the next try: the same command may be run again. Commands exit with 75."""
+    """A failure that may have passed by the next try: the same command may be run again. Commands exit with 75."""
 
 
 class CertificateError(PushcenError):
@@ -73,9 +73,21 @@ class AddressError(NetworkError, TransientError):
     """An address that cannot be listened on now: another process is there, or the machine does not have it yet."""
 
 
+def renamed(text: str, keys: Mapping[str, str]) -> str:
+    """Return the text of an error with its options renamed to the keys that the user has set.
+
+    Only `name = value` counts as an option, and a full key stays as it is.
+
+    >>> renamed("size = 50: must be at most view.bound = 40", {"size": "view.size", "bound": "view.bound"})
+    'view.size = 50: must be at most view.bound = 40'
+    """
+    names = "|".join(map(re.escape, keys))
+    return re.sub(rf"(?<![\w.])({names})(?= = )", lambda found: keys[found[1]], text) if keys else text
+
+
 @contextmanager
 def called(**keys: str) -> Iterator[None]:
-    """Let whatever is refused within name its options by the keys that the user has set.
+    """Rename, in errors raised within this context, options to the keys that the user has set.
 
     >>> with called(k="neighbours.degree"):
     ...     raise OptionError("k = 9: must be from 1 to 3")
@@ -85,6 +97,4 @@ def called(**keys: str) -> Iterator[None]:
     try:
         yield
     except PushcenError as error:
-        names = "|".join(map(re.escape, keys))
-        said = re.sub(rf"(?<![\w.])({names})(?= = )", lambda found: keys[found[1]], str(error))
-        raise type(error)(said) from error
+        raise type(error)(renamed(str(error), keys)) from error

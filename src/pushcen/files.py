@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Write a file under another name, sync it, and put it in place; what was there stays if anything fails.
+    """Write a file under another name, sync it, and move it into place; if anything fails, the old one stays.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "note"

@@ -1,7 +1,7 @@
 """The folder of a run, simulated or real: the only place where its files are named, written and read.
 
 A file is either appended to and cut back to what a checkpoint has seen (`metrics.jsonl`), or replaced as a whole:
-whenever a run is killed, nothing here lies. What is read may come from anybody, and is checked.
+whenever a run is killed, what is here is true. What is read may come from anybody, and is checked.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 class Folder:
-    """Writes a run's folder, or nothing, if there is none.
+    """Writes a run's folder; without a path, it writes nothing.
 
     >>> folder = Folder(None)
     >>> folder.write_row({"time": 1.0})
@@ -41,7 +41,7 @@ class Folder:
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Keep everybody else out while a run is written."""
+        """Hold the folder's lock within this context, so that only one process writes the run."""
         if self.path is None:
             yield
             return
@@ -60,7 +60,7 @@ class Folder:
             os.close(lock)
 
     def begin(self, metrics_bytes: int) -> None:
-        """Go on from where the metrics had so many bytes: what came later will come again."""
+        """Cut the metrics back to so many bytes, and append to them from there: what came later comes again."""
         if self.path is None:
             return
         (self.path / SUMMARY).unlink(missing_ok=True)
@@ -73,13 +73,13 @@ class Folder:
         self._metrics.seek(metrics_bytes)
 
     def write_config(self, values: Mapping[str, Any]) -> None:
-        """Write the config, in nested values, whole or not at all; makes the folder if need be."""
+        """Write the config, in nested values, whole or not at all; make the folder if need be."""
         if self.path is not None:
             self.path.mkdir(parents=True, exist_ok=True)
             write_whole(self.path / CONFIG, tomlkit.dumps(dict(values)).encode())
 
     def write_row(self, row: Row) -> None:
-        """Append a row to the metrics, for all to read."""
+        """Append a row to the metrics."""
         if self._metrics is not None:
             self._metrics.write(as_json(row).encode() + b"\n")
             self._metrics.flush()
@@ -92,7 +92,7 @@ class Folder:
         return int(self._metrics.tell())
 
     def write_status(self, status: str, **more: Any) -> None:
-        """Say how the run stands: running, finished, interrupted or failed."""
+        """Write the status of the run: running, finished, interrupted or failed."""
         if self.path is not None:
             write_whole(self.path / STATUS, (as_json({"status": status, **more}, indent=2) + "\n").encode())
 
@@ -103,7 +103,7 @@ class Folder:
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """Write JSON that is the same for the same value.
+    """Return JSON that is the same for the same value.
 
     >>> as_json({"b": 1, "a": 0.5})
     '{"a": 0.5, "b": 1}'
@@ -112,7 +112,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the config of a run, or say that there is none.
+    """Return the config of a run, in nested values.
 
     >>> read_config(Path("no/such/run"))
     Traceback (most recent call last):
@@ -152,7 +152,7 @@ def read_rows(folder: Path) -> Iterator[Row]:
 
 
 def read_summary(folder: Path) -> Row | None:
-    """Read the summary; None if the run is not finished."""
+    """Return the summary; None if the run is not finished."""
     file = folder / SUMMARY
     if not file.is_file():
         return None
@@ -166,7 +166,7 @@ def read_summary(folder: Path) -> Row | None:
 
 
 def _renamed(summary: Row) -> Row:
-    """Name mass as today, in shares, where a real network of an earlier version wrote it in units."""
+    """Return the summary with today's names for mass, in shares; earlier versions of real networks wrote units."""
     founded = number(summary, "meters.mass.founded")
     if not founded:
         return summary

@@ -9,7 +9,7 @@ from pushcen.errors import OptionError
 
 
 def locate(name: str, key: str) -> Any:
-    """Import `module:thing`; `key` is what the user set to this name.
+    """Return `module:thing`, imported; `key` is the option that has this name as its value.
 
     >>> locate("math:sqrt", "task")(9.0)
     3.0

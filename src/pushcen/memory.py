@@ -10,11 +10,11 @@ _KEPT = {_MMAP_THRESHOLD: 1 << 30, _TRIM_THRESHOLD: (1 << 31) - 1, _TOP_PAD: 64 
 
 @functools.cache
 def keep_freed_memory() -> bool:
-    """Ask glibc not to give freed blocks back to the system; say whether it agreed.
+    """Ask glibc not to give freed blocks back to the system; return whether it agreed.
 
     By default every block over some megabytes goes back when it is freed, and each of its pages is zeroed and mapped
-    anew at the next step: a sixth of the time of a LeNet's training. Elsewhere than on glibc, and for whoever has set
-    `MALLOC_...` variables, nothing is changed.
+    anew at the next step: a sixth of the time of a LeNet's training. Without glibc, or with any `MALLOC_...` variable
+    set, nothing is changed.
 
     >>> keep_freed_memory() in (True, False)
     True

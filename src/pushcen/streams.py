@@ -8,7 +8,7 @@ from random import Random
 
 
 def seed_of(seed: int, *names: str | int) -> int:
-    """Give the seed of the stream of these names, from 0 to 2**63 - 1.
+    """Return the seed of the stream of these names, from 0 to 2**63 - 1.
 
     >>> seed_of(1, "compute", 3) == seed_of(1, "compute", 3), seed_of(1, "compute", 3) == seed_of(2, "compute", 3)
     (True, False)
@@ -18,7 +18,7 @@ def seed_of(seed: int, *names: str | int) -> int:
 
 
 def stream(seed: int, *names: str | int) -> Random:
-    """Make the random generator of these names.
+    """Return the random generator of these names.
 
     >>> stream(1, "join times").random() == stream(1, "join times").random()
     True

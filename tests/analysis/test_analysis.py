@@ -11,11 +11,10 @@ from statistics import fmean, stdev
 import pytest
 from scipy import stats
 
-from pushcen.analysis import Column, Table, comparison, group, interval, paired, sweep
+from pushcen.analysis import Column, Table, comparison, group, interval, paired, sweep, write_report
 from pushcen.analysis.figures import FIGURES
 from pushcen.analysis.groups import Group
-from pushcen.analysis.page import heading
-from pushcen.analysis.report import write_report
+from pushcen.analysis.report import heading
 from pushcen.runs import Run
 from tests.runs.made import make_run
 

@@ -235,7 +235,7 @@ def test_the_reference_model_of_clients_alone_is_their_mean(tmp_path):
 
 def test_export_says_which_model_it_needs(runs):
     assert "either --client N or --reference" in run("export", runs / "first", code=2).stderr
-    assert "client = 9: must be between 0 and 3" in run("export", runs / "first", "--client", "9", code=2).stderr
+    assert "client = 9: must be a whole number from 0" in run("export", runs / "first", "--client", "9", code=2).stderr
 
 
 def test_a_report_is_figures_tables_and_one_page(runs, tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pushcen.bench.plain_kmeans import least_error
+from pushcen.bench.plain import least_error
 from pushcen.codec import ModelError, OptionError, cluster
 
 WEIGHTS = arrays(

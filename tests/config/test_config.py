@@ -1,17 +1,29 @@
 """The config: every option in one place, told back whole, and every mistake named."""
 
 import sys
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pushcen.config import Config, ConfigError, Text, differences, flat, load_config, parse_settings, presets
+from pushcen.checks import check_order
+from pushcen.config import (
+    Builder,
+    Config,
+    ConfigError,
+    Text,
+    differences,
+    flat,
+    load_config,
+    parse_settings,
+    presets,
+)
 from pushcen.config.config import BUILDER
-from pushcen.errors import PushcenError
+from pushcen.errors import OptionError, PushcenError
 from pushcen.folder import Folder, read_config
 from pushcen.methods import methods
-from pushcen.runs.plan import plan
+from pushcen.runs.forecast import forecast
 
 
 @pytest.mark.parametrize(
@@ -48,6 +60,41 @@ def test_a_mistake_is_named_with_its_key_its_value_and_what_would_be_right(value
     with pytest.raises(PushcenError) as caught:
         load_config(values)
     assert said in str(caught.value)
+
+
+@dataclass(frozen=True)
+class View:
+    size: int = 3
+    bound: int = 5
+    says: str = ""
+
+    def __post_init__(self):
+        check_order("size", self.size, "bound", self.bound)
+        if self.says:
+            raise OptionError(self.says)
+
+
+@dataclass(frozen=True)
+class Small:
+    view: View = View()
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"size": 9}, "view.size = 9: must be at most view.bound = 5"),
+        ({"says": "view.bound = 5: a full key"}, "view.bound = 5: a full key"),
+        (
+            {"says": "size = 1: not where resize = 2 or its size is 3"},
+            "view.size = 1: not where resize = 2 or its size is 3",
+        ),
+        ({"says": "no two views are alike"}, "view: no two views are alike"),
+    ],
+)
+def test_a_section_names_its_options_and_the_config_puts_its_own_name_before_each(values, said):
+    with pytest.raises(ConfigError) as caught:
+        Builder().build(Small, {"view": values})
+    assert str(caught.value) == said
 
 
 BAD = ["-1", "0", "0.5", "2", "300", "1" * 30, "nan", "inf", "nonsense", "''", "true", "[]", "[-1]", "['nonsense']"]
@@ -106,7 +153,7 @@ def test_whatever_is_wrong_with_an_option_is_said_of_the_key_that_was_set(method
 )
 def test_what_turns_out_wrong_only_with_data_and_clients_is_said_of_that_key_too(key, bad, others):
     with pytest.raises(PushcenError) as caught:
-        plan(load_config({}, {name: Text(value) for name, value in {**others, key: bad}.items()}))
+        forecast(load_config({}, {name: Text(value) for name, value in {**others, key: bad}.items()}))
     assert f" {key} = " in f" {caught.value}"
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from pushcen.data import Dirichlet, count, load, split
+from pushcen.data.data import Scale
 from pushcen.data.known import KNOWN
-from pushcen.data.scale import Scale
 from pushcen.data.sources import cached, read
 
 pytestmark = pytest.mark.slow

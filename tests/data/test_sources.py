@@ -13,8 +13,7 @@ import torch
 from PIL import Image
 
 from pushcen.data import Data, DataError, OptionError, Scale, check_labels, load
-from pushcen.data.hub import from_splits
-from pushcen.data.known import KNOWN
+from pushcen.data.known import KNOWN, from_splits
 from tests.data import files
 
 PLAIN = Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -143,7 +142,7 @@ def test_without_the_hub_the_error_says_which_file_would_do(tmp_path):
     program = "import pushcen.data as d\ntry: d.load('mnist')\nexcept d.DataError as error: print(error)"
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "XDG_CACHE_HOME": str(tmp_path), "HF_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert "ylecun/mnist cannot be had from the Hugging Face hub" in done.stdout
+    assert "ylecun/mnist cannot be fetched from the Hugging Face hub" in done.stdout
     assert str(tmp_path / "pushcen" / "mnist.npz") in done.stdout
 
 

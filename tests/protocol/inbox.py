@@ -1,4 +1,4 @@
-"""What must wait at a peer, worked out by itself: of each sender one model and its mass, while nothing has to make room."""
+"""What must wait at a peer, worked out by itself: of each sender one model and its mass, where all have room."""
 
 
 class Inbox:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from pushcen.bench.averaging import Network, paper, unbalanced
+from pushcen.bench.averaging import Links, paper, unbalanced
 from pushcen.protocol import Buffer, audit, pushcen
 
 
-@pytest.mark.parametrize("network", [Network(), Network(fails=0.3)])
-def test_textbook_push_sum_finds_the_true_average(network):
-    trace = unbalanced(pushcen(Buffer(4, "keep", newest_only=False), receivers=0), 1, network).run(100, 100)
+@pytest.mark.parametrize("links", [Links(), Links(fails=0.3)])
+def test_textbook_push_sum_finds_the_true_average(links):
+    trace = unbalanced(pushcen(Buffer(4, "keep", newest_only=False), receivers=0), 1, links).run(100, 100)
     assert trace.error[-1] < 1e-9
     assert trace.live == [1.0]
 
@@ -16,12 +16,12 @@ def test_textbook_push_sum_finds_the_true_average(network):
 def test_keep_agrees_near_the_true_average_and_drop_farther_off():
     offsets = {"keep": [], "doubt": [], "drop": []}
     for seed in range(3):
-        for case, buffer, network in (
-            ("keep", Buffer(4), Network()),
-            ("doubt", Buffer(4), Network(doubt=0.3)),
-            ("drop", Buffer(4, "drop"), Network()),
+        for case, buffer, links in (
+            ("keep", Buffer(4), Links()),
+            ("doubt", Buffer(4), Links(doubt=0.3)),
+            ("drop", Buffer(4, "drop"), Links()),
         ):
-            trace = unbalanced(pushcen(buffer, receivers=0), seed, network, peers=100).run(100, 100)
+            trace = unbalanced(pushcen(buffer, receivers=0), seed, links, peers=100).run(100, 100)
             offsets[case].append(abs(trace.offset))
             if case != "drop":
                 assert trace.spread < 1e-9, "consensus"
@@ -33,11 +33,11 @@ def test_nothing_is_stranded_without_loss():
 
 
 def test_little_is_stranded_when_pushes_end_in_doubt():
-    assert 0 < max(paper("keep", 1, Network(doubt=0.3)).run(30, 5).stranded) < 0.1
+    assert 0 < max(paper("keep", 1, Links(doubt=0.3)).run(30, 5).stranded) < 0.1
 
 
 def test_fire_and_forget_strands_most_of_the_mass_and_loses_none():
-    world = paper("keep", 1, Network(silent=0.3))
+    world = paper("keep", 1, Links(silent=0.3))
     assert world.run(30, 5).stranded[-1] > 0.5
     report = audit([peer.save() for peer in world.peers.values()])
     assert (report.violations, report.balanced, report.destroyed) == ([], True, {})

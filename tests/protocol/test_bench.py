@@ -13,7 +13,7 @@ def test_a_link_costs_200_bytes_at_most():
 
 
 def test_links_per_peer_do_not_grow_with_the_number_of_peers():
-    few, many = (protocol.World(peers) for peers in (100, 1000))
+    few, many = (protocol.ManyPeers(peers) for peers in (100, 1000))
     for world in (few, many):
         world.run(200 * len(world.peers) // 10)
         assert max(len(peer.sent) for peer in world.peers) <= 40

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.reproduce.campaign import carry_out
 from pushcen.reproduce.experiment import read
-from pushcen.reproduce.plan import Store, plan
+from pushcen.reproduce.plan import RunStore, plan
 from pushcen.reproduce.results import gather, table
 from pushcen.runs import launch
 
@@ -39,7 +39,7 @@ def planned(seeds=2):
 
 
 def test_runs_and_tables_are_written(folder):
-    store = Store(folder / "cifar10-small")
+    store = RunStore(folder / "cifar10-small")
     assert all(store.find(run.config).finished for run in planned())
     for ending in ("md", "tex", "csv"):
         assert "PushCen" in (folder / "tables" / f"table5-cifar10-small.{ending}").read_text()
@@ -49,14 +49,14 @@ def test_runs_and_tables_are_written(folder):
 def test_what_is_finished_is_not_run_again(folder):
     before = {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
     told = []
-    reports = carry_out(planned(), Store(folder / "cifar10-small"), tell=told.append)
+    reports = carry_out(planned(), RunStore(folder / "cifar10-small"), tell=told.append)
     assert all(report.done for report in reports)
     assert len(told) == 4
     assert before == {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
 
 
 def test_the_table_has_mean_and_spread_over_seeds_and_the_papers_number(folder):
-    store = Store(folder / "cifar10-small")
+    store = RunStore(folder / "cifar10-small")
     points = gather(planned(), store)
     [_, ours] = table(read("table5"), "cifar10", "small", points).rows
     values = [100 * store.find(run.config).number("delayed_best") for run in planned() if run.row.name == "pushcen"]
@@ -69,7 +69,7 @@ def test_the_table_has_mean_and_spread_over_seeds_and_the_papers_number(folder):
 
 
 def test_a_late_client_is_compared_with_itself(folder):
-    store = Store(folder / "cifar10-small")
+    store = RunStore(folder / "cifar10-small")
     points = gather(planned(), store)
     [_, ours] = table(read("table5"), "cifar10", "small", points).rows
     bests = {
@@ -97,7 +97,7 @@ def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
 def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
     runs = plan(read("table5").only(("independent", "pushcen")), "cifar10", "small", 1, DIGITS)
     [bad] = plan(read("table5").only(("swift",)), "cifar10", "small", 1, DIGITS | {"training.device": "cuda:77"})
-    reports = carry_out([bad, *runs], Store(tmp_path), tell=lambda report: None)
+    reports = carry_out([bad, *runs], RunStore(tmp_path), tell=lambda report: None)
     assert [report.done for report in reports] == [False, True, True]
     assert "training.device = 'cuda:77': is not there" in reports[0].error
 
@@ -105,12 +105,12 @@ def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
 def test_a_run_whose_clients_diverge_is_finished_and_every_table_says_so(tmp_path):
     settings = DIGITS | {"training.lr": 1e30}
     runs = plan(read("table5").only(("swift",)), "cifar10", "small", 2, settings)
-    [report, _] = carry_out(runs, Store(tmp_path), jobs=2, tell=lambda report: None)
+    [report, _] = carry_out(runs, RunStore(tmp_path), jobs=2, tell=lambda report: None)
     assert (report.done, report.error, report.failed_events > 0) == (True, "", True)
-    [again, _] = carry_out(runs, Store(tmp_path), tell=lambda report: None)
+    [again, _] = carry_out(runs, RunStore(tmp_path), tell=lambda report: None)
     assert again.failed_events == report.failed_events
     for name in ("table5", "table1"):
-        made = table(read(name), "cifar10", "small", gather(runs, Store(tmp_path)))
+        made = table(read(name), "cifar10", "small", gather(runs, RunStore(tmp_path)))
         told = [note for note in made.notes if "compute events that failed" in note]
         assert [note.split(":")[0] for note in told] == ["SWIFT, seed 0", "SWIFT, seed 1"]
         assert "the loss is" in told[0]
@@ -127,7 +127,7 @@ def test_stopped_and_gone_on_with_is_the_same_as_never_stopped(tmp_path):
         time.sleep(0.02)
     os.killpg(stopped.pid, signal.SIGINT)  # as a terminal does
     assert stopped.wait() == 130, stopped.stderr.read()
-    assert "The same command goes on" in stopped.stderr.read()
+    assert "Run the same command to go on" in stopped.stderr.read()
     assert not (place / "summary.json").exists()
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pushcen.reproduce import communication, operations, paper
+from pushcen.reproduce import operations, paper, sizes
 
 METHODS = {"independent", "async-dfedavg", "swift", "divshare", "pushcen"}
 
@@ -26,7 +26,7 @@ def test_tables_of_the_paper_agree_where_they_print_the_same_run(dataset):
 
 
 def test_the_formulas_bytes_are_those_of_table_2_and_what_is_sent_at_most_a_thousandth_more():
-    rows = communication.table2().rows
+    rows = sizes.table2().rows
     assert len(rows) == 12
     for data, method, _, _, difference, _, real in rows:
         assert abs(difference) < 0.005, (data, method)
@@ -37,7 +37,7 @@ def test_the_formulas_bytes_are_those_of_table_2_and_what_is_sent_at_most_a_thou
 
 
 def test_the_formulas_bytes_are_those_of_table_6():
-    rows = [row for row in communication.table6(("cifar10", "cifar100")).rows if row[3] is not None]
+    rows = [row for row in sizes.table6(("cifar10", "cifar100")).rows if row[3] is not None]
     assert len(rows) == 6
     assert all(abs(row[4]) < 0.005 for row in rows)
 

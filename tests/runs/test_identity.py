@@ -12,7 +12,7 @@ from pushcen.analysis import group
 from pushcen.config import Config, load_config
 from pushcen.errors import PushcenError, RunError
 from pushcen.folder import Folder, read_config
-from pushcen.reproduce.plan import Store
+from pushcen.reproduce.plan import RunStore
 from pushcen.runs import Run, folder_for, identity_in, launch
 from pushcen.simulation import simulate_world
 from tests.runs.made import make_run
@@ -50,7 +50,7 @@ def answers(folder, changed):
         "names": folder_for(folder.parent.parent, "runs", {"interrupted": config}) == folder.parent,
     }
     shutil.rmtree(other)
-    found["plans"] = Store(folder.parent).find(config) is not None
+    found["plans"] = RunStore(folder.parent).find(config) is not None
     for name, go_on in {"launch": lambda c, f: launch(c, f), "resume": lambda c, f: resumed(f, c)}.items():
         copy = shutil.copytree(folder, folder.parent.parent / name)
         try:
@@ -129,7 +129,7 @@ def test_reading_a_folder_imports_nobodys_method(folder, tmp_path, monkeypatch, 
     Folder(folder).write_config(read_config(folder) | {"method": {"name": name, "own": [1, {"a": [2]}]}})
     assert Run.open(folder).identity()["method.own"]
     assert len(group([Run.open(folder), Run.open(INTERRUPTED)])) == 2
-    assert Store(folder.parent).find(load_config(read_config(INTERRUPTED))) is None
+    assert RunStore(folder.parent).find(load_config(read_config(INTERRUPTED))) is None
     assert "bomb" not in sys.modules
 
 
@@ -199,6 +199,6 @@ def test_what_is_no_run_is_not_planned_with(tmp_path):
     for name, text in {"a": "= 3", "b": "[" * 10_000, "c": "clients = 'many'"}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.toml").write_text(text)
-    assert Store(tmp_path).find(load_config("digits")) is None
+    assert RunStore(tmp_path).find(load_config("digits")) is None
     with pytest.raises(PushcenError, match=r"b.config\.toml"):
         Run.open(tmp_path / "b")

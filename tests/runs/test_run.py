@@ -6,8 +6,7 @@ import math
 import pytest
 
 from pushcen.errors import RunError
-from pushcen.runs import Run
-from pushcen.runs.find import find_runs
+from pushcen.runs import Run, find_runs
 from tests.runs.made import make_run
 
 

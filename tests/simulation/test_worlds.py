@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pushcen.bench.trivial import Trivial
+from pushcen.bench.plain import Trivial
 from pushcen.errors import OptionError
 from pushcen.learning import Task, Training
 from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushSum, Swift
@@ -287,7 +287,7 @@ def test_no_test_data_is_no_figure():
     [
         (lambda: Network(loss=1.5), "network.loss = 1.5: must be a number from 0 to 1"),
         (lambda: Network(notice="maybe"), "network.notice = 'maybe': must be one of sure, doubt, silent"),
-        (lambda: Compute(per_step=0), "compute.per_step = 0: must be a number, above 0"),
+        (lambda: Compute(per_step=0), "compute.per_step = 0: must be a number above 0"),
         (lambda: Compute(classes=()), "compute.classes"),
         (lambda: Participation(latest=1), "participation.earliest = 10.0: must be at most participation.latest = 1"),
         (lambda: Evaluation(every=True), "evaluation.every = True: must be a number"),

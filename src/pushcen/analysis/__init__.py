@@ -1,8 +1,23 @@
 """From run folders to tables, figures and pages. Nothing here runs anything."""
 
-from pushcen.analysis.groups import Band, Group, group
-from pushcen.analysis.stats import Interval, interval, paired
+from pushcen.analysis.groups import Band, Group, Interval, group, interval, paired
+from pushcen.analysis.report import draw_accuracy, write_report
+from pushcen.analysis.run_tables import comparison, forecast_table, sweep, theory_table
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.tables import comparison, sweep
 
-__all__ = ["Band", "Column", "Group", "Interval", "Table", "comparison", "group", "interval", "paired", "sweep"]
+__all__ = [
+    "Band",
+    "Column",
+    "Group",
+    "Interval",
+    "Table",
+    "comparison",
+    "draw_accuracy",
+    "forecast_table",
+    "group",
+    "interval",
+    "paired",
+    "sweep",
+    "theory_table",
+    "write_report",
+]

@@ -1,13 +1,22 @@
-"""Runs that belong together: the same in everything but the seed. Their curves become one, with a band."""
+"""Runs that differ in their seeds only: they become one curve with a band, one mean with its interval."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pushcen.analysis.labels import labels, title
 from pushcen.analysis.style import Style, styles
 from pushcen.runs import Run
+
+
+class Interval(NamedTuple):
+    """A mean and half the width of its confidence interval (None for a single value)."""
+
+    mean: float
+    half: float | None
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -43,11 +52,11 @@ class Group:
 
     @property
     def title(self) -> str:
-        """What their method is called."""
+        """The title of their method."""
         return title(self.method)
 
     def band(self, name: str) -> Band:
-        """Put a figure's curves together, at the times that all runs have."""
+        """Return the mean curve of a figure and its spread, at the times that all runs have."""
         curves = [dict(zip(*run.series(name), strict=True)) for run in self.runs]
         times = sorted(set.intersection(*(set(curve) for curve in curves)))
         values = [[curve[time] for curve in curves] for time in times]
@@ -58,13 +67,13 @@ class Group:
         return [value for run in self.runs if (value := run.number(name)) is not None]
 
     def mean(self, name: str) -> float | None:
-        """Return a figure's mean over the runs, if one of them has it."""
+        """Return a figure's mean over the runs that have it, if any does."""
         values = self.numbers(name)
         return statistics.fmean(values) if values else None
 
 
 def sd(values: Sequence[float]) -> float:
-    """Return the standard deviation over a sample; of a single value it is 0.
+    """Return the standard deviation of a sample; that of a single value is 0.
 
     >>> sd([1.0, 3.0]), sd([5.0])
     (1.4142135623730951, 0.0)
@@ -72,8 +81,33 @@ def sd(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
+def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Return the mean of a sample and half the width of its confidence interval, by Student's t.
+
+    >>> interval([1.0, 2.0, 3.0])
+    Interval(mean=2.0, half=2.484..., runs=3)
+    >>> interval([5.0])
+    Interval(mean=5.0, half=None, runs=1)
+    """
+    if len(values) < 2:
+        return Interval(statistics.fmean(values), None, len(values))
+    from scipy.stats import t
+
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * sd(values) / math.sqrt(len(values))
+    return Interval(statistics.fmean(values), half, len(values))
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0.95) -> Interval:
+    """Return the mean difference of pairs (same seed, data and join times), sharper than a difference of means.
+
+    >>> paired([0.71, 0.64, 0.68], [0.70, 0.62, 0.665])
+    Interval(mean=0.015..., half=0.012..., runs=3)
+    """
+    return interval([a - b for a, b in zip(ours, theirs, strict=True)], confidence)
+
+
 def group(runs: Sequence[Run]) -> list[Group]:
-    """Put runs together that differ in their seeds only, in the order given, and label them by what sets them apart."""
+    """Return groups of runs that differ in their seeds only, in the order given, labelled by what sets them apart."""
     found: dict[frozenset[Any], list[Run]] = {}
     settings: dict[frozenset[Any], dict[str, Any]] = {}
     for run in runs:

@@ -31,9 +31,9 @@ _WORDS = {
 
 
 def title(name: str) -> str:
-    """Return what the method that a config calls `name` is called in figures and tables.
+    """Return the title, for figures and tables, of the method that a config calls `name`.
 
-    No module is imported because a run folder names it: of one that is not loaded, the class name is taken.
+    A run folder can cause no import: a method whose module is not loaded goes by the name of its class.
 
     >>> title("async-dfedavg"), title("my_methods:Prox"), title("gone")
     ('Async-DFedAvg', 'Prox', 'gone')
@@ -43,7 +43,7 @@ def title(name: str) -> str:
 
 
 def option(method: str, key: str, value: Any) -> str:
-    """Say in words that a method, or its world, has this value for this key of the config.
+    """Return in words that a method, or its world, has this value for this key of the config.
 
     >>> option("pushcen", "method.strength", 0.1), option("pushcen", "method.profile", "paper")
     ('lambda 0.1', "the paper's rules")
@@ -66,8 +66,8 @@ def option(method: str, key: str, value: Any) -> str:
 def labels(methods: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return each run's title and, where several have it, settings enough to tell them apart.
 
-    `settings` are the flat configs, without what sets no runs apart. The paper's rules, where they can tell runs apart,
-    stand for all that comes with them.
+    `settings` are the flat configs, without options that make no other run. Where the paper's rules tell runs apart,
+    they stand for all the options that come with them.
 
     >>> labels(["pushcen", "pushcen", "swift"], [{"method.clusters": 8}, {"method.clusters": 16}, {}])
     ['PushCen, K 8', 'PushCen, K 16', 'SWIFT']
@@ -85,7 +85,7 @@ def labels(methods: Sequence[str], settings: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _apart(settings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return as few keys as tell these apart, the method's before the world's; the profile alone, if it can."""
+    """Return the fewest keys that tell these apart, the method's before the world's; the profile alone, if it does."""
     keys = sorted(key for key in {key for own in settings for key in own} if _count(settings, [key]) > 1)
     keys.sort(key=_PROFILE.__eq__)  # the last to be left out
     for key in list(keys):
@@ -95,7 +95,7 @@ def _apart(settings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _count(settings: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> int:
-    """Count those that these keys tell apart."""
+    """Return how many of them these keys tell apart."""
     return len({repr([own.get(key) for key in keys]) for own in settings})
 
 

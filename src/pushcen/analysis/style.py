@@ -43,8 +43,8 @@ _SHADES = (0.4, -0.45, 0.0)  # lighter, darker, the same
 def styles(methods: Sequence[str], paper: Collection[int] = ()) -> list[Style]:
     """Return a look for each curve: a method's first has the method's own, its others shades of it.
 
-    A method that is not in the package has the look that its name comes to. `paper` has the places of curves by the
-    paper's rules: where a method has other curves too, that one's shade is kept for them.
+    The look of a method that is not in the package depends on its name alone. `paper` has the places of curves by the
+    paper's rules: where a method has other curves too, one shade is reserved for these.
 
     >>> [style.marker for style in styles(["swift", "pushcen", "pushcen"])]
     ['^', 'o', 'p']
@@ -65,7 +65,7 @@ def styles(methods: Sequence[str], paper: Collection[int] = ()) -> list[Style]:
 
 
 def _own(methods: Sequence[str]) -> dict[str, Style]:
-    """Return each method's own look; two names that come to the same one are kept apart, whatever their order."""
+    """Return each method's own look; two names never share one, whatever their order."""
     found: dict[str, Style] = {}
     for method in sorted(set(methods)):
         first = crc32(method.encode())

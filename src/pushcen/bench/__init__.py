@@ -1,5 +1,5 @@
 """What `pushcen bench` measures, a file for each part, and the plain versions to compare with.
 
-Speed is a ratio of two things timed side by side in one process wherever there is something to stand beside. Nothing
-in the package imports from here but the command line.
+Wherever there is something to compare with, speed is a ratio of two things timed side by side in one process. Only the
+command line imports from here.
 """

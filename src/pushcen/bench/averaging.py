@@ -14,8 +14,8 @@ from pushcen.protocol.graphs import check_connected, k_out
 
 
 @dataclass(frozen=True)
-class Network:
-    """What becomes of a push: it may surely fail, end in doubt, or be lost with nobody the wiser.
+class Links:
+    """What becomes of a push: it may surely fail, end in doubt, or be lost without anyone noticing.
 
     In doubt, the envelope or only its answer is lost, one as likely as the other. It is sent again once.
     """
@@ -27,7 +27,7 @@ class Network:
     def carry(
         self, envelope: Envelope, sender: Peer, deliver: Callable[[Envelope], None], rng: Random, boot: int
     ) -> None:
-        """Take one push to its end."""
+        """Deliver one push, or lose it, and report to its sender."""
         if rng.random() < self.fails:
             sender.failed(envelope)
             return
@@ -45,7 +45,7 @@ class Network:
 
 @dataclass
 class Trace:
-    """What was seen over time. Masses are shares of what was founded."""
+    """What was measured over time. Masses are shares of what was founded."""
 
     times: list[float] = field(default_factory=list)
     error: list[float] = field(default_factory=list)  # root mean square distance from the true average
@@ -64,12 +64,12 @@ class Averaging:
         neighbours: Neighbours[str],
         pace: dict[str, float],
         rng: Random,
-        network: Network = Network(),  # noqa: B008
+        links: Links = Links(),  # noqa: B008
         online: Online[str] | None = None,
         join_at: dict[str, float] | None = None,
     ) -> None:
         self.rng = rng
-        self.network = network
+        self.links = links
         self.neighbours = neighbours
         self.pace = pace
         self.online = online
@@ -86,7 +86,7 @@ class Averaging:
         heapq.heapify(self.queue)
 
     def run(self, until: float, every: float = 1.0) -> Trace:
-        """Go on until a moment, looking at everybody now and then."""
+        """Simulate until a moment; return what was measured `every` so often."""
         trace = Trace()
         look = every
         while self.queue[0][0] <= until:
@@ -106,7 +106,7 @@ class Averaging:
         return trace
 
     def step(self, name: str) -> None:
-        """Let one peer merge and push: the paper's Eqs. (pushsum-mass) and (pushsum-model)."""
+        """Merge and push at one peer: the paper's Eqs. (pushsum-mass) and (pushsum-model)."""
         peer = self.peers[name]
         event = peer.begin()
         weight = event.own + event.folded + sum(weight for weight, _ in event.models)
@@ -116,24 +116,24 @@ class Averaging:
         chosen = peer.rules.outbox.choose(lambda k: self.neighbours.draw(name, k))
         contacts = [self.peers[receiver].contact for receiver, _ in chosen]
         for envelope in peer.finish(contacts, self.values[name]):
-            self.network.carry(envelope, peer, self.deliver, self.rng, boot=1)
+            self.links.carry(envelope, peer, self.deliver, self.rng, boot=1)
 
     def deliver(self, envelope: Envelope) -> None:
-        """Let an envelope arrive."""
+        """Deliver an envelope."""
         name = name_of(envelope.receiver)
         fold = self.peers[name].receive(envelope).fold
         if fold:
             self.folds[name] += fold[0] * fold[1].payload
 
     def look(self, now: float, trace: Trace) -> None:
-        """Note where everybody is."""
+        """Measure all peers, and add it to the trace."""
         peers = self.peers.values()
         live = sum(peer.held + peer.waiting for peer in peers) / self.founded
-        links = sum(sum(peer.sent.values()) for peer in peers)
+        sent = sum(sum(peer.sent.values()) for peer in peers)
         accepted = sum(other.answer(peer.me).accepted for peer in peers for other in map(self._who, peer.sent))
         trace.times.append(now)
         trace.live.append(live)
-        trace.stranded.append((links - accepted) / self.founded)
+        trace.stranded.append((sent - accepted) / self.founded)
         known = [self.values[name] - self.truth for name, peer in self.peers.items() if peer.held]
         trace.error.append((sum(value * value for value in known) / len(known)) ** 0.5)
 
@@ -141,8 +141,8 @@ class Averaging:
         return self.peers[peer_id.rpartition("/")[0]]
 
 
-def unbalanced(rules: Rules, seed: int, network: Network = Network(), peers: int = 200) -> Averaging:  # noqa: B008
-    """Make a world on a fixed directed graph with unequal degrees, whose peers differ in speed by up to 10 times."""
+def unbalanced(rules: Rules, seed: int, links: Links = Links(), peers: int = 200) -> Averaging:  # noqa: B008
+    """Return a world on a fixed directed graph with unequal degrees, whose peers differ in speed by up to 10 times."""
     rng = Random(seed)
     names = [f"p{i}" for i in range(peers)]
     edges = k_out(names, 4, rng)
@@ -151,11 +151,11 @@ def unbalanced(rules: Rules, seed: int, network: Network = Network(), peers: int
     edges = {name: tuple(dict.fromkeys((ring[name], *others))) for name, others in edges.items()}
     check_connected(edges)
     pace = {name: 10 ** rng.uniform(-0.5, 0.5) for name in names}
-    return Averaging(rules, Graph(edges, Online(names), rng), pace, rng, network)
+    return Averaging(rules, Graph(edges, Online(names), rng), pace, rng, links)
 
 
-def paper(mass: str, seed: int, network: Network = Network(), peers: int = 100) -> Averaging:  # noqa: B008
-    """Make a world like the paper's: 10 random receivers, L = 16, events of about 12 steps of 0.1, a tenth late."""
+def paper(mass: str, seed: int, links: Links = Links(), peers: int = 100) -> Averaging:  # noqa: B008
+    """Return a world like the paper's: 10 random receivers, L = 16, events of about 12 steps of 0.1, a tenth late."""
     rng = Random(seed)
     names = [f"p{i}" for i in range(peers)]
     steps = {name: max(1, round(rng.lognormvariate(2.3, 0.6))) for name in names}
@@ -163,4 +163,4 @@ def paper(mass: str, seed: int, network: Network = Network(), peers: int = 100) 
     online = Online([name for name in names if name not in late])
     rules = pushcen(Buffer(limit=16, mass=mass), receivers=10, join_mass=UNIT if mass == "drop" else 0)
     pace = {name: 0.1 * steps[name] for name in names}
-    return Averaging(rules, Afresh(online, rng), pace, rng, network, online, late)
+    return Averaging(rules, Afresh(online, rng), pace, rng, links, online, late)

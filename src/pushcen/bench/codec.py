@@ -1,13 +1,13 @@
-"""How fast and how good the codec is, on a ResNet-18's weights, everything on one thread."""
+"""How fast and how good the codec is, on trained weights, everything on one thread; and its demonstration."""
 
 from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
+from torch import nn
 
-from pushcen.bench.plain_kmeans import least_error, lloyd
-from pushcen.bench.timing import best_seconds
-from pushcen.bench.weights import trained_resnet18
+from pushcen.bench.common import best_seconds, trained_lenet, trained_resnet18
+from pushcen.bench.plain import least_error, lloyd
 from pushcen.codec import Accumulator, Centroids, Payload, Schema, accumulate, cluster, decode, encode
 
 _SAMPLE = 1500
@@ -44,7 +44,7 @@ class CodecFigures:
 
 
 def measure(turns: int = 20) -> CodecFigures:
-    """Take every measurement; the best of `turns` for the quick ones. Takes half a minute."""
+    """Measure everything, the quick parts as the best of `turns`. Takes half a minute."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -102,7 +102,7 @@ def _squared_error(layers: dict[str, torch.Tensor], decoded: dict[str, torch.Ten
 
 
 def _vs_optimum(layers: dict[str, torch.Tensor], clusters: int) -> float:
-    """Compare on a sample of each layer, which is what the exact optimum can be found for; each weighs as its layer."""
+    """Return the error over the optimum's, on samples small enough for the exact optimum, weighted by layer size."""
     generator = torch.Generator().manual_seed(0)
     ours = optimum = 0.0
     for layer in layers.values():
@@ -124,3 +124,43 @@ def _entropy(layers: dict[str, torch.Tensor], clusters: int) -> float:
         share = counts[counts > 0] / counts.sum()
         bits -= layer.numel() * float((share * np.log2(share)).sum())
     return bits / sum(layer.numel() for layer in layers.values())
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One model's line in the demonstration."""
+
+    model: str
+    numbers: int
+    dense_bytes: int
+    encoded_bytes: int
+    distortion: float
+    encode_ms: float
+    merge_ms: float
+
+
+def encode_models(codec: Centroids) -> list[Encoded]:
+    """Train both models a little, encode and merge them on one thread; return a line for each."""
+    models = {"LeNet": trained_lenet(), "ResNet-18": trained_resnet18()}
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [_encoded(name, model, codec) for name, model in models.items()]
+    finally:
+        torch.set_num_threads(before)
+
+
+def _encoded(name: str, model: nn.Module, codec: Centroids) -> Encoded:
+    schema = Schema.of(model)
+    payload = encode(model, codec, schema=schema)
+    into = Accumulator.zeros(schema)
+    encoding, merging = best_seconds(
+        lambda: encode(model, codec, schema=schema), lambda: accumulate(payload.data, 1, into), turns=5
+    )
+    decoded = decode(payload)
+    error = square = 0.0
+    for entry, tensor in zip(schema.entries, schema.tensors(model), strict=True):
+        if entry.clustered:
+            error += float((decoded[entry.name] - tensor.detach()).square().sum())
+            square += float(tensor.detach().square().sum())
+    return Encoded(name, schema.size, 4 * schema.size, len(payload), error / square, 1e3 * encoding, 1e3 * merging)

@@ -8,8 +8,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from pushcen.bench.timing import best_seconds, time_ratio
-from pushcen.bench.weights import trained_lenet, trained_resnet18
+from pushcen.bench.common import best_seconds, time_ratio, trained_lenet, trained_resnet18
 from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Update, Work
 
 BATCHES = {"lenet": 12, "resnet18": 25}

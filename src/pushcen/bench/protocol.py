@@ -16,8 +16,8 @@ LINKS = (1_000, 8_000)
 EVENTS = RECEIVERS + 2  # of one compute event: collect, split, and a delivery to each receiver
 
 
-class World:
-    """Peers on a network where everything arrives at once, with nothing for payloads."""
+class ManyPeers:
+    """Peers on a network where everything arrives at once; there are no payloads."""
 
     def __init__(self, peers: int, view: bool = True, seed: int = 0) -> None:
         self.rng = Random(seed)
@@ -27,7 +27,7 @@ class World:
         self.neighbours: Neighbours[Peer] = View(online, self.rng) if view else Afresh(online, self.rng)
 
     def push(self, peer: Peer) -> None:
-        """Let one peer collect, split, and push; every envelope is delivered and answered."""
+        """Collect, split and push at one peer; every envelope is delivered and answered."""
         peer.begin()
         receivers = self.neighbours.draw(peer, RECEIVERS)
         for envelope, receiver in zip(peer.finish([r.contact for r in receivers], None), receivers, strict=True):
@@ -35,19 +35,19 @@ class World:
             peer.arrived(envelope, receiver.boot)
 
     def run(self, events: int) -> None:
-        """Let random peers push."""
+        """Push at so many random peers."""
         random, peers, size = self.rng.random, self.peers, len(self.peers)
         for _ in range(events):
             self.push(peers[int(random() * size)])
 
     def links(self) -> int:
-        """Count the links in use."""
+        """Return how many links are in use."""
         return sum(len(peer.sent) for peer in self.peers)
 
 
 def speed(peers: int, events: int, rounds: int = 20) -> tuple[float, float]:
     """Measure protocol events per CPU second, the best of some rounds, and links per peer."""
-    world = World(peers)
+    world = ManyPeers(peers)
     for peer in world.peers * 2:
         world.push(peer)
     gc.collect()
@@ -66,7 +66,7 @@ def speed(peers: int, events: int, rounds: int = 20) -> tuple[float, float]:
 def bytes_per_link(peers: int = 300, pushes: int = 300) -> float:
     """Measure what a link costs, both of its ends together, once mailboxes are empty."""
     tracemalloc.start()
-    world = World(peers)
+    world = ManyPeers(peers)
     bare = tracemalloc.get_traced_memory()[0]
     world.run(peers * pushes)
     for peer in world.peers:
@@ -119,7 +119,7 @@ def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> flo
 
 
 def run(events: int = 15_000) -> dict[str, Any]:
-    """Measure it all. docs/protocol.md explains the keys."""
+    """Measure everything. docs/protocol.md explains the keys."""
     speeds = {peers: speed(peers, events) for peers in SIZES}
     small, middle, large = SIZES
     few, many = (microseconds_per_link(links) for links in LINKS)

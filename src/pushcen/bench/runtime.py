@@ -38,7 +38,7 @@ Push = Callable[[], Awaitable[None]]
 
 
 def task(model: Callable[[], nn.Module], samples: int) -> Callable[[int, int], Task]:
-    """Make a task on random images."""
+    """Return a task function on random images."""
 
     def make(client: int, _clients: int) -> Task:
         rng = torch.Generator().manual_seed(client)
@@ -50,7 +50,7 @@ def task(model: Callable[[], nn.Module], samples: int) -> Callable[[int, int], T
 
 @contextlib.asynccontextmanager
 async def peers(folder: Path, count: int, function: Any, **settings: Any) -> AsyncIterator[list[Driver]]:
-    """Start peers in this process, with certificates and sockets."""
+    """Start peers in this process, with certificates and sockets; yield their drivers."""
     names = [f"p{i}" for i in range(count)]
     authority = Authority.found(folder / "authority", "bench", names)
     addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
@@ -69,7 +69,7 @@ async def peers(folder: Path, count: int, function: Any, **settings: Any) -> Asy
 
 @contextlib.asynccontextmanager
 async def bare(identity: Certified, data: bytes) -> AsyncIterator[Push]:
-    """Give a call that sends these bytes by gRPC alone."""
+    """Yield a call that sends these bytes by gRPC alone."""
 
     async def take(pieces: AsyncIterator[bytes], _context: Any) -> bytes:
         size = 0
@@ -98,7 +98,7 @@ async def bare(identity: Certified, data: bytes) -> AsyncIterator[Push]:
 
 
 def pusher(sender: Driver, receiver: Driver, delays: list[float]) -> Push:
-    """Give a call that pushes the sender's model once, as a compute event does; note the time to the mailbox."""
+    """Return a call that pushes the sender's model once, as a compute event does, and notes the time to the mailbox."""
     payloads = sender.node.client.learner.encode()
     there, name = receiver.node, receiver.node.identity.name
     sender.node.members.meet(name, there.address, 0.0)
@@ -195,7 +195,7 @@ async def network_share(events: int, count: int = 4) -> dict[str, float]:
 
 
 def timed(function: Callable[..., Any], spent: dict[str, float], name: str) -> Callable[..., Any]:
-    """Count the CPU time of a function that runs in a thread of its own."""
+    """Return a function that adds the CPU time of its thread to `spent`."""
 
     def wrapped(*arguments: Any) -> Any:
         begin = time.thread_time()
@@ -208,7 +208,7 @@ def timed(function: Callable[..., Any], spent: dict[str, float], name: str) -> C
 
 
 def run(rounds: int = 25) -> dict[str, Any]:
-    """Measure it all. docs/runtime.md explains the keys."""
+    """Measure everything. docs/runtime.md explains the keys."""
     torch.set_num_threads(1)
     lenet = asyncio.run(side_by_side(lambda: LeNet(10), 20, rounds))
     resnet = asyncio.run(side_by_side(lambda: resnet18(10), 3, rounds))

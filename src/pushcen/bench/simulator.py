@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 
-from pushcen.bench.bare import Bare, lenet_task
-from pushcen.bench.trivial import Trivial
+from pushcen.bench.plain import Bare, Trivial, lenet_task
 from pushcen.learning import Task, Training
 from pushcen.methods import PushCen
 from pushcen.simulation import Compute, Evaluation, Executor, Meters, Neighbours, World, simulate_world
@@ -25,7 +24,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 
 def run() -> dict[str, Any]:
-    """Measure it all. docs/simulation.md explains the keys."""
+    """Measure everything. docs/simulation.md explains the keys."""
     torch.set_num_threads(1)
     training = _training()
     turns = [{clients: _events_per_second(clients, horizon) for clients, horizon in SIZES.items()} for _ in range(3)]
@@ -64,10 +63,10 @@ def _training() -> dict[str, Any]:
     The machine may be shared: the bare ones are timed half before and half after the simulation, and medians count.
     """
     bare = Bare(CLIENTS, STEPS)
-    bare.train(0)  # warm up, and let everything be loaded and compiled
+    bare.train(0)  # warm up: everything is loaded and compiled
     _lenets(4, 1, 2)
     with _SPAWN.Pool(2) as pool:
-        pool.map(_bare_events, [1, 1], chunksize=1)  # let both import, and warm up
+        pool.map(_bare_events, [1, 1], chunksize=1)  # warm up: both import everything
         turns = [_training_once(bare, pool) for _ in range(TURNS)]
     medians = {key: round(statistics.median(turn[key] for turn in turns), 3) for key in turns[0]}
     return {"clients": CLIENTS, "steps": CLIENTS * EVENTS * STEPS, **medians}
@@ -93,14 +92,14 @@ def _training_once(bare: Bare, pool: Any) -> dict[str, float]:
 
 
 def _processes(pool: Any) -> float:
-    """Time half of the training in two processes; a quarter of it is run, in each an eighth."""
+    """Time half of the training in two processes; only a quarter of all is run, an eighth in each."""
     begin = time.perf_counter()
     pool.map(_bare_events, [CLIENTS * EVENTS // 8] * 2, chunksize=1)
     return 2 * (time.perf_counter() - begin)
 
 
 def _threads(bare: Bare) -> tuple[float, float]:
-    """Time half of the training on two threads: on the wall's clock, and by the processor's."""
+    """Time half of the training on two threads; return seconds of the clock and of the CPU."""
     begin = time.process_time()
     seconds = bare.seconds(EVENTS // 2, 2)
     return seconds, time.process_time() - begin
@@ -119,8 +118,8 @@ def _bare_here() -> Bare:
 
 
 def _memory() -> dict[str, Any]:
-    """Simulate a thousand LeNets with Adam in this process: its peak, over their weights and optimiser states."""
-    _lenets(4, 1, 2)  # let everything be loaded and compiled
+    """Simulate a thousand LeNets with Adam here; return the peak memory over that of weights and optimiser states."""
+    _lenets(4, 1, 2)  # warm up: everything is loaded and compiled
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     summary = _lenets(MANY, 1, 2)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

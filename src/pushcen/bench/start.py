@@ -4,8 +4,10 @@ Cold means that no kernel has been compiled yet: numba's cache is a new folder. 
 `python -m pushcen.bench.start`, is `pushcen simulate` with a clock at four places.
 """
 
+import contextlib
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ _COMMAND = ("simulate", "--clients", "4", "--horizon", "1", "--name", "run")
 
 
 def run(rounds: int = 3) -> dict[str, dict[str, float]]:
-    """Start so often cold, and warm after each; return the seconds of the quickest of each, and of its parts."""
+    """Start `rounds` times cold, each time warm afterwards; return the seconds of the quickest of each, by parts."""
     found: dict[str, list[dict[str, float]]] = {"cold": [], "warm": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -41,7 +43,7 @@ def _started(folder: Path, kind: str) -> dict[str, float]:
 
 
 class Clock:
-    """Adds up the time in which at least one thread is inside of what is timed.
+    """Adds up the time in which at least one thread is inside a timed function.
 
     >>> clock = Clock()
     >>> clock.timed(sum)([1, 2]), clock.seconds > 0
@@ -73,15 +75,15 @@ class Clock:
 
 def _main(runs: str, began: float) -> None:
     import numba.core.dispatcher as numba
+    import rich.progress  # noqa: F401
+    import typer  # noqa: F401
 
     import pushcen.analysis
-    import pushcen.cli.progress
     import pushcen.config
     import pushcen.runs
-    from pushcen.cli import app
     from pushcen.tasks import images
 
-    imported, kernels, data, draw = time.time(), Clock(), Clock(), pushcen.runs.draw
+    imported, kernels, data, draw = time.time(), Clock(), Clock(), pushcen.analysis.draw_accuracy
     numba.Dispatcher.compile = kernels.timed(numba.Dispatcher.compile)  # type: ignore[method-assign]
     images._divided = data.timed(images._divided)  # type: ignore[assignment]
     shown = [0.0]
@@ -90,8 +92,10 @@ def _main(runs: str, began: float) -> None:
         shown[0] = time.time()  # the table is there
         draw(done)
 
-    pushcen.runs.draw = then_draw
-    app([*_COMMAND, "--runs", runs], standalone_mode=False)
+    pushcen.analysis.draw_accuracy = then_draw  # type: ignore[assignment]
+    sys.argv = ["pushcen", *_COMMAND, "--runs", runs]
+    with contextlib.suppress(SystemExit):  # if it failed, the table is missing
+        runpy.run_module("pushcen", run_name="__main__")
     ended = time.time()
     training = shown[0] - imported - kernels.seconds - data.seconds
     parts = dict(zip(PARTS, (imported - began, kernels.seconds, data.seconds, training), strict=True))

@@ -4,6 +4,7 @@ Each group of commands has a file of its own here; the work itself is done elsew
 runs, so that `pushcen --help` answers at once, without torch.
 """
 
+import inspect
 import traceback
 import warnings
 from pathlib import Path
@@ -15,32 +16,17 @@ from rich.markup import escape
 from typer.core import TyperGroup
 
 import pushcen
-from pushcen.cli import (
-    audit,
-    bench,
-    certs,
-    codec,
-    compare,
-    data,
-    export,
-    forget,
-    peer,
-    refound,
-    report,
-    reproduce,
-    simulate,
-    sweep,
-    up,
-)
+from pushcen.bench import commands as bench
+from pushcen.cli import codec, data, network, peer, report, reproduce, simulate
 from pushcen.errors import TransientError
 
 
 class _Commands(TyperGroup):
-    """Shows what pushcen refuses as one line, not as a traceback, and help texts as they are written."""
+    """Shows an error of pushcen's as one line, not as a traceback, and help texts as they are written."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        _escape_help(self)
+        _prepare_help(self)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Take `--traceback` wherever it stands, before the command's name or after it."""
@@ -68,13 +54,17 @@ def _plainly(message: Any, category: type[Warning], filename: str, lineno: int, 
     return f"warning: {message}\n" if filename.startswith(_OURS) else _FORMAT(message, category, filename, lineno, line)
 
 
-def _escape_help(command: Any) -> None:
-    """Keep rich from reading `[as many as cores]` in a help text as markup, and leaving it out."""
+def _prepare_help(command: Any) -> None:
+    """Break help texts where the terminal ends, not where the source does, and keep `[as many as cores]` as it is.
+
+    Rich would read what is in brackets as markup, and leave it out.
+    """
     for shown in (command, *command.params):
         if getattr(shown, "help", None):
-            shown.help = escape(shown.help)
+            paragraphs = inspect.cleandoc(shown.help).split("\n\n")
+            shown.help = escape("\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs))
     for inner in getattr(command, "commands", {}).values():
-        _escape_help(inner)
+        _prepare_help(inner)
 
 
 app = typer.Typer(
@@ -84,21 +74,27 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
-app.command()(simulate.simulate)
-app.command()(compare.compare)
-app.command()(sweep.sweep)
-app.command()(report.report)
-app.command()(reproduce.reproduce)
-app.command()(export.export)
-app.command()(up.up)
-app.command()(peer.peer)
-app.command()(audit.audit)
-app.command()(forget.forget)
-app.command()(refound.refound)
-app.add_typer(bench.app, name="bench")
-app.add_typer(certs.app, name="certs")
-app.add_typer(codec.app, name="codec")
-app.add_typer(data.app, name="data")
+for _command in (
+    simulate.simulate,
+    simulate.compare,
+    simulate.sweep,
+    report.report,
+    reproduce.reproduce,
+    report.export,
+    peer.up,
+    peer.peer,
+    network.audit,
+    network.forget,
+    network.refound,
+):
+    app.command()(_command)
+for _name, _group in {
+    "bench": bench.app,
+    "certs": network.app,
+    "codec": codec.app,
+    "data": data.app,
+}.items():
+    app.add_typer(_group, name=_name)
 
 
 def _version(asked: bool) -> None:
@@ -112,9 +108,7 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
     ] = False,
-    traceback: Annotated[
-        bool, typer.Option("--traceback", help="Where something is refused, show where it came from.")
-    ] = False,
+    traceback: Annotated[bool, typer.Option("--traceback", help="With an error, show where it comes from.")] = False,
 ) -> None:
     """Train one model among many owners of private data."""
 

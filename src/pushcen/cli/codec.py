@@ -13,7 +13,7 @@ Clusters = Annotated[int, typer.Option("--clusters", "-k", help="Centroids a lay
 def demo(clusters: Clusters = 32) -> None:
     """Encode a LeNet and a ResNet-18, trained a little, and show what comes out."""
     from pushcen.analysis import Column, Table
-    from pushcen.bench.demo import encode_models
+    from pushcen.bench.codec import encode_models
     from pushcen.codec import Centroids
 
     console = Console()

@@ -1,4 +1,4 @@
-"""`pushcen data ...`: which data there is, and who gets what of it."""
+"""`pushcen data ...`: who gets what when a data set is divided."""
 
 from pathlib import Path
 from statistics import median
@@ -20,13 +20,15 @@ _ENDS = 5
 
 @app.command()
 def describe(
-    source: Annotated[str, typer.Argument(metavar="[NAME]", help="A name, or a file or folder.")] = "digits",
+    source: Annotated[str, typer.Argument(metavar="DATA", help="A name, a file or a folder.")] = "digits",
     path: Annotated[Path | None, typer.Option(help="Where the files of the named data set are.")] = None,
     clients: Annotated[int | None, typer.Option(help="How many share it [10; natural: as the data says].")] = None,
     partition: Annotated[str, typer.Option(help="dirichlet, iid, shards, pathological or natural.")] = "dirichlet",
     alpha: Annotated[float | None, typer.Option(help="dirichlet: the smaller, the more skewed [0.4].")] = None,
     per_client: Annotated[int | None, typer.Option(help="shards, pathological: how many a client [2].")] = None,
-    pool_test: Annotated[bool, typer.Option("--pool-test", help="Divide the global test set, too.")] = False,
+    pool_test: Annotated[
+        bool, typer.Option("--pool-test", help="Divide the global test set among clients, too.")
+    ] = False,
     min_samples: Annotated[int, typer.Option(help="The fewest samples a client may have.")] = 2,
     seed: Annotated[int, typer.Option(help="The same seed, the same division.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Draw a picture of it, too: svg, png or pdf.")] = None,

@@ -1,6 +1,8 @@
-"""Options that several commands share, and how they become a config."""
+"""Options that several commands share, each spelled once, and how they become settings of a config."""
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,57 +11,83 @@ import typer
 if TYPE_CHECKING:
     from pushcen.config import Config
 
-ConfigFile = Annotated[str, typer.Argument(metavar="[CONFIG]", help="A TOML file, or the name of a preset.")]
-Set = Annotated[list[str] | None, typer.Option("--set", "-s", metavar="KEY=VALUE", help="network.loss=0.1, ...")]
-Method = Annotated[str | None, typer.Option(help="method.name: pushcen, push-sum, swift, ..., or module:Class.")]
-Task = Annotated[str | None, typer.Option(help="task.function: your own task, module:function.")]
-Data = Annotated[str | None, typer.Option(help="data.source: digits, cifar10, ..., a file or a folder.")]
-Alpha = Annotated[float | None, typer.Option(help="data.alpha: how skewed the data is divided.")]
-Clients = Annotated[int | None, typer.Option(help="clients: how many there are.")]
-Horizon = Annotated[float | None, typer.Option(help="horizon: the pseudo-time at which it ends.")]
-Seed = Annotated[int | None, typer.Option(help="seed: the same seed, the same result.")]
-Workers = Annotated[int | None, typer.Option(help="executor.workers: threads [as many as cores].")]
+ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="A TOML file, or the name of a preset.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="KEY=VALUE", help="Any option of the config; may be repeated."),
+]
 Runs = Annotated[Path, typer.Option(help="The folder of all runs.")]
-Name = Annotated[str | None, typer.Option(help="The name of the run's folder [from task and method].")]
+Name = Annotated[str | None, typer.Option(help="The name of the folder [by task and method].")]
 Track = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="tensorboard, mlflow, wandb, or module:Class; may be repeated.")
 ]
-
 Strict = Annotated[
     bool, typer.Option("--strict", help="End the run if training diverges at one client; else the others go on.")
 ]
+Changed = dict[str, Any]
+"""Settings by the keys of the config: what a command made by `with_flags` gets."""
+
+_FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it may be
+    "method": (
+        "method.name",
+        Annotated[str | None, typer.Option(help="method.name: pushcen, push-sum, swift, ..., or module:Class.")],
+    ),
+    "task": ("task.function", Annotated[str | None, typer.Option(help="task.function: your own, module:function.")]),
+    "data": (
+        "data.source",
+        Annotated[str | None, typer.Option(help="data.source: digits, cifar10, ..., a file or a folder.")],
+    ),
+    "alpha": (
+        "data.alpha",
+        Annotated[float | None, typer.Option(help="data.alpha: the smaller, the more skewed the division.")],
+    ),
+    "clients": ("clients", Annotated[int | None, typer.Option(help="clients: how many there are.")]),
+    "horizon": ("horizon", Annotated[float | None, typer.Option(help="horizon: the pseudo-time at which it ends.")]),
+    "seed": ("seed", Annotated[int | None, typer.Option(help="seed: the same seed, the same result.")]),
+    "workers": (
+        "executor.workers",
+        Annotated[int | None, typer.Option(help="executor.workers: threads [as many as cores].")],
+    ),
+}
 
 
-def settings(
-    given: list[str] | None,
-    *,
-    method: str | None = None,
-    task: str | None = None,
-    data: str | None = None,
-    alpha: float | None = None,
-    clients: int | None = None,
-    horizon: float | None = None,
-    seed: int | None = None,
-    workers: int | None = None,
-) -> dict[str, Any]:
-    """Put flags together, by the keys of the config; `--set` has the last word."""
-    from pushcen.config import parse_settings
+def with_flags(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command that takes `changed`: it gets `--set`, and a flag for each common option.
 
-    flags = {
-        "method.name": method,
-        "task.function": task,
-        "data.source": data,
-        "data.alpha": alpha,
-        "clients": clients,
-        "horizon": horizon,
-        "seed": seed,
-        "executor.workers": workers,
-    }
-    return {key: value for key, value in flags.items() if value is not None} | dict(parse_settings(given or []))
+    `changed` has what was given, by the keys of the config; `--set` has the last word.
+
+    >>> @with_flags(without=["method"])
+    ... def show(*, changed: Changed) -> None:
+    ...     print(changed)
+    >>> show(clients=3, set_=["network.loss=0.1"])
+    {'clients': 3, 'network.loss': '0.1'}
+    """
+    flags = {name: flag for name, flag in _FLAGS.items() if name not in without}
+    types = {"set_": Set, **{name: kind for name, (_, kind) in flags.items()}}
+    extra = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=t) for n, t in types.items()]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            from pushcen.config import parse_settings
+
+            values = {key: given.pop(name, None) for name, (key, _) in flags.items()}
+            named = {key: value for key, value in values.items() if value is not None}
+            command(changed=named | dict(parse_settings(given.pop("set_", None) or [])), **given)
+
+        signature = inspect.signature(command)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            parameters += extra if parameter.name == "changed" else [parameter]
+        wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return wrapped
+
+    return decorate
 
 
-def loader(source: str, changed: dict[str, Any]) -> "Callable[[dict[str, Any]], Config]":
-    """Return what builds a config from file and flags, with further settings on top."""
+def loader(source: str, changed: Changed) -> "Callable[[Changed], Config]":
+    """Return a function that builds a config from file and flags, with further settings on top."""
     from pushcen.config import load_config
 
     return lambda more: load_config(source, changed | more)

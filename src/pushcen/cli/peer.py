@@ -1,29 +1,41 @@
-"""`pushcen peer`: one peer of a real network."""
+"""`pushcen peer` and `up`: one peer of a real network, and a whole network of processes on this machine."""
 
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-Task = Annotated[str, typer.Argument(help="module:function, a preset or a TOML file; as for `pushcen simulate`.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any option of the config.")]
+from pushcen.cli.options import Set
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from pushcen.runtime.local import LocalNetwork
+
+Task = Annotated[str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file.")]
 Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics here.")]
 
 
 def peer(
     task: Task,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where this peer listens.")],
-    state: Annotated[Path, typer.Option(help="Its state folder; if it has a peer in it, that one goes on.")],
+    state: Annotated[Path, typer.Option(help="Its state folder; a peer that is in it goes on.")],
     certs: Annotated[Path | None, typer.Option(help="Its folder of certificates, from `pushcen certs issue`.")] = None,
     join: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be given often.")
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
     ] = None,
     advertise: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where others reach it [as --listen].")] = "",
-    events: Annotated[int | None, typer.Option(min=0, help="Train for so many compute events [for ever].")] = None,
-    client: Annotated[int | None, typer.Option(min=0, help="Number of its share of the data [as founder].")] = None,
-    clients: Annotated[int | None, typer.Option(min=1, help="Into how many shares that is divided.")] = None,
+    events: Annotated[
+        int | None, typer.Option(min=0, help="Train for so many compute events [until it is stopped].")
+    ] = None,
+    client: Annotated[
+        int | None, typer.Option(min=0, help="Number of its share of the data [its place among founders].")
+    ] = None,
+    clients: Annotated[
+        int | None, typer.Option(min=1, help="Into how many shares the data is divided [one a founder].")
+    ] = None,
     metrics: Metrics = "",
     leave: Annotated[bool, typer.Option("--leave", help="Hand all mass over to others, then stop for good.")] = False,
     moved: Annotated[
@@ -34,11 +46,11 @@ def peer(
     ] = "",
     founders: Annotated[str, typer.Option(help="With --insecure: who starts with mass, separated by commas.")] = "",
     log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
-    settings: Settings = None,
+    settings: Set = None,
 ) -> None:
     """Run one peer: it trains, pushes to others and takes in what they push, until it is told to stop.
 
-    SIGTERM and SIGINT stop it; started again on its state folder it goes on. SIGUSR1 lets it leave, as --leave does.
+    SIGTERM and SIGINT stop it; started again on its state folder, it goes on. SIGUSR1 makes it leave, as --leave does.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own lines on every failed handshake would fill the log
     import asyncio
@@ -76,3 +88,103 @@ def peer(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # without waiting for a compute event, which is undone
+
+
+def up(
+    task: Task = "digits",
+    peers: Annotated[int, typer.Option(min=2, help="How many peers.")] = 8,
+    events: Annotated[int, typer.Option(min=1, help="Compute events of each peer.")] = 20,
+    folder: Annotated[Path | None, typer.Option(help="A new folder for everything [a temporary one].")] = None,
+    timeout: Annotated[float, typer.Option(help="Give up after so many seconds.")] = 3600.0,
+    settings: Set = None,
+) -> None:
+    """Start a network on loopback, with certificates; show it live; stop it and audit its mass.
+
+    Events begin at least half a second apart, so that no peer is done before the others have started. What is left is
+    a run folder, which `pushcen report FOLDER` draws.
+    """
+    import tempfile
+    import time
+
+    from rich.console import Console
+    from rich.live import Live
+    from rich.markup import escape
+
+    from pushcen.config import parse_settings
+    from pushcen.errors import NetworkError, OptionError
+    from pushcen.protocol import UNIT
+    from pushcen.runtime.audit import examine
+    from pushcen.runtime.config import peer_config
+    from pushcen.runtime.local import LocalNetwork
+    from pushcen.runtime.run import write_run
+
+    console = Console(highlight=False)
+    given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 7)), "runtime.pause": "0.5"}
+    given |= parse_settings(settings or [])
+    config = peer_config(task, [f"{key}={value}" for key, value in given.items()])
+    folder = folder or Path(tempfile.mkdtemp(prefix="pushcen-"))
+    if folder.exists() and any(folder.iterdir()):
+        raise OptionError(f"--folder {folder}: must be empty, or not exist")
+    with console.status("making certificates ..."):
+        network = LocalNetwork(folder, task, peers, events, given)
+    begun = time.monotonic()
+    try:
+        network.start()
+        with Live(_table(network), console=console, refresh_per_second=2) as live:
+            while not network.finished():
+                time.sleep(0.5)
+                live.update(_table(network))
+                if time.monotonic() - begun > timeout:
+                    raise NetworkError(f"not finished after {timeout:.0f} s; logs are in {folder}")
+            live.update(_table(network))
+    finally:
+        network.stop()
+    findings = examine([network.state(name) for name in network.names])
+    found = findings.mass
+    summary = write_run(network, config, found)
+    console.print(f"accuracy {summary['final']['accuracy']:.2%}, mean of {peers} peers, each on its own test data")
+    console.print(
+        f"mass: founded {found.founded / UNIT:g}, held {found.held / UNIT:.6f}, on links {found.on_links / UNIT:.6f}"
+    )
+    console.print(f"run folder: {folder}", soft_wrap=True)
+    if not findings.sound:
+        for sentence in (*findings.wrong, *findings.unseen):
+            console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
+        raise typer.Exit(1)
+    console.print("audit: every quantum is somewhere")
+
+
+def _table(network: "LocalNetwork") -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title="pushcen up",
+        caption="mass: held, and in the mailbox; near: neighbours that answer; stale: how long models waited",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+    )
+    for name in ("peer", "events", "accuracy", "loss", "mass", "waits", "MB out", "MB in", "near", "stale"):
+        table.add_column(name, justify="left" if name == "peer" else "right")
+    for name in network.names:
+        rows = network.rows(name)
+        if not rows:
+            table.add_row(name, "starting")
+            continue
+        last, accuracy = rows[-1], network.accuracy(name)
+        stale = last["staleness"]
+        table.add_row(
+            name,
+            str(last["events"]),
+            "" if accuracy is None else f"{accuracy:.1%}",
+            f"{last['loss']:.3f}",
+            f"{last['held']:.4f}",
+            f"{last['waiting']:.4f}",
+            f"{last['bytes_out'] / 1e6:.2f}",
+            f"{last['bytes_in'] / 1e6:.2f}",
+            str(last["neighbours"]),
+            "" if stale is None else f"{stale:.2f} s",
+        )
+    return table

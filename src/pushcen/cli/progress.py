@@ -1,18 +1,25 @@
-"""How far a run is, live: pseudo-time, events a second, accuracy, bytes, and the time that is left."""
+"""How far a run is, live: pseudo-time, events a second, accuracy, bytes; and how far many runs are."""
 
+import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from pushcen.analysis.units import percent, size
+from pushcen.analysis.units import duration, percent, size
 
-_LINE_EVERY = 10.0  # seconds, where there is no terminal to draw on
+if TYPE_CHECKING:
+    from pushcen.reproduce.campaign import Report
+    from pushcen.reproduce.plan import Planned
+
+_RUN_LINE_EVERY = 10.0  # seconds, where there is no terminal to draw on
+_CAMPAIGN_LINE_EVERY = 60.0
 
 
-class Watch:
+class RunProgress:
     """An observer that draws a bar; where there is no terminal it prints a line now and then."""
 
     def __init__(self, label: str, console: Console) -> None:
@@ -43,7 +50,7 @@ class Watch:
         self._bar.stop()
 
     def started(self, info: dict[str, Any]) -> None:
-        """Show that it begins."""
+        """Begin the bar."""
         self._horizon = info["horizon"]
         self._bar.update(self._task, total=self._horizon, completed=info.get("time", 0.0), facts="")
 
@@ -69,9 +76,90 @@ class Watch:
             f"accuracy {percent(self._accuracy)} %  {size(now['bytes_sent'])}"
         )
         self._bar.update(self._task, completed=now["time"], facts=facts)
-        if not self._console.is_terminal and clock - self._line > _LINE_EVERY:
+        if not self._console.is_terminal and clock - self._line > _RUN_LINE_EVERY:
             self._line = clock
             self._console.print(f"{self._label}: {facts}", highlight=False)
 
     def ended(self, summary: dict[str, Any]) -> None:
-        """Nothing more to show."""
+        """Do nothing: the table follows."""
+
+
+class CampaignProgress:
+    """Bars for many runs; where there is no terminal, a line for each run that ends."""
+
+    def __init__(self, runs: "Sequence[Planned]", console: Console) -> None:
+        self._runs, self._console = len(runs), console
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[facts]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(compact=True),
+            console=console,
+            disable=not console.is_terminal,
+            expand=True,
+        )
+        self._all = self._bar.add_task("all runs", total=len(runs), facts="")
+        self._tasks: dict[str, TaskID] = {}
+        self._shares: dict[str, float] = {}
+        self._ended = 0
+        self._begun = self._line = time.monotonic()
+        self._there = 0.0  # shares that were there before
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def tell(self, report: "Report") -> None:
+        """Show how far a run is."""
+        with self._lock:
+            name = report.planned.name
+            first = name not in self._shares
+            self._shares[name] = 1.0 if report.done else report.share
+            if first:
+                self._there += self._shares[name]
+            over = report.done or bool(report.error)
+            if over:
+                self._ended += 1
+            facts = f"{self._ended} of {self._runs}"
+            self._bar.update(self._all, completed=sum(self._shares.values()), facts=facts)
+            self._draw(report, over)
+            if not self._console.is_terminal:
+                self._print(report, first, over)
+
+    def _draw(self, report: "Report", over: bool) -> None:
+        name = report.planned.name
+        if over:
+            if name in self._tasks:
+                self._bar.remove_task(self._tasks.pop(name))
+            return
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(name, total=1.0, facts="")
+        self._bar.update(self._tasks[name], completed=report.share, facts=_facts(report))
+
+    def _print(self, report: "Report", first: bool, over: bool) -> None:
+        now = time.monotonic()
+        if first and over and not report.error:
+            return  # it was there before
+        if over or now - self._line > _CAMPAIGN_LINE_EVERY:
+            self._line = now
+            done = sum(self._shares.values())
+            new = done - self._there
+            left = (self._runs - done) * (now - self._begun) / new if new > 0 else None
+            share = self._shares[report.planned.name]
+            facts = report.error or f"{100 * share:.0f} %, {_facts(report)}"
+            self._console.print(
+                f"{self._ended} of {self._runs} runs, {duration(left)} left. {report.planned.name}: {facts}",
+                highlight=False, markup=False, soft_wrap=True,
+            )  # fmt: skip
+
+
+def _facts(report: "Report") -> str:
+    failed = f", {report.failed_events} events failed" if report.failed_events else ""
+    return f"accuracy {percent(report.accuracy)} %{failed}"

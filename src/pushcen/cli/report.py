@@ -1,4 +1,4 @@
-"""`pushcen report`: tables, figures and a page from run folders."""
+"""`pushcen report` and `export`: tables, figures, a page and models out of run folders."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,27 +8,24 @@ from rich.console import Console
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, or folders that hold some.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write it [the first folder, in `report`].")] = None,
-    formats: Annotated[str, typer.Option(help="Of figures: png, svg, pdf, with commas between them.")] = "png,svg",
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or folders that hold some.")],
+    out: Annotated[Path | None, typer.Option(help="The folder to write to [`report` in the first one].")] = None,
+    formats: Annotated[str, typer.Option(help="Of figures, separated by commas: png, svg, pdf.")] = "png,svg",
     table: Annotated[str | None, typer.Option(help="Only print the table: markdown, latex, csv or html.")] = None,
-    theory: Annotated[bool, typer.Option("--theory", help="Print the theorem's terms, as they were measured.")] = False,
+    theory: Annotated[bool, typer.Option("--theory", help="Only print the theorem's terms, as measured.")] = False,
     title: Annotated[str | None, typer.Option(help="The page's heading [what it compares].")] = None,
 ) -> None:
-    """Make figures and one self-contained HTML page from runs; those that differ only in their seeds become one."""
-    from pushcen.analysis import comparison, group
-    from pushcen.analysis.report import write_report
+    """Make figures and one self-contained HTML page; runs that differ only in their seeds become one curve."""
+    from pushcen.analysis import comparison, group, theory_table, write_report
     from pushcen.analysis.table import FORMATS
-    from pushcen.analysis.theory import theory_table
-    from pushcen.errors import OptionError
-    from pushcen.runs.find import find_runs
+    from pushcen.checks import check_choice
+    from pushcen.runs import find_runs
 
     runs = find_runs(folders)
     groups = group(runs)
     console = Console(highlight=False)
     if table is not None:
-        if table not in FORMATS:
-            raise OptionError(f"table = {table!r}: must be one of {', '.join(FORMATS)}")
+        check_choice("table", table, FORMATS)
         typer.echo(comparison(groups).to(table))
         return
     if theory:
@@ -39,3 +36,36 @@ def report(
     where = out or folders[0] / "report"
     for file in write_report(groups, where, title, [form.strip() for form in formats.split(",")]):
         console.print(str(file), soft_wrap=True, markup=False)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or the state folder of a peer.")],
+    client: Annotated[int | None, typer.Option(help="The model of this client.")] = None,
+    reference: Annotated[bool, typer.Option("--reference", help="The de-biased reference model.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The file [in the run's folder].")] = None,
+) -> None:
+    """Write a trained model as safetensors, and show how to load it."""
+    from pushcen.errors import OptionError
+
+    if (run / "ledger.db").is_file():
+        _of_peer(run, out)
+        return
+    from pushcen.runs.export import export_model
+
+    if (client is None) == (not reference):
+        raise OptionError("export: either --client N or --reference says which model")
+    file, example = export_model(run, client, out)
+    console = Console(highlight=False)
+    console.print(f"{file}", soft_wrap=True, markup=False)
+    console.print(example, soft_wrap=True, markup=False)
+
+
+def _of_peer(folder: Path, out: Path | None) -> None:
+    """Write the model of a peer on a real network, which may be running."""
+    from safetensors.torch import save_file
+
+    from pushcen.runtime.export import weights_of
+
+    file = out or folder / "model.safetensors"
+    save_file(weights_of(folder), file)
+    typer.echo(f"{file}\nfrom safetensors.torch import load_file; model.load_state_dict(load_file({str(file)!r}))")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from pushcen.cli import options as o
+from pushcen.cli.options import Set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,58 +14,63 @@ if TYPE_CHECKING:
     from pushcen.analysis.table import Table
     from pushcen.reproduce.campaign import Report
     from pushcen.reproduce.experiment import Experiment
-    from pushcen.reproduce.plan import Planned, Store
+    from pushcen.reproduce.plan import Planned, RunStore
 
 COUNTED = ("table2", "table3", "appendix")
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(help="table1 ... table7, appendix, changes, or an experiment file of yours.")],
+    what: Annotated[
+        str,
+        typer.Argument(metavar="TABLE", help="table1 ... table7, appendix, changes, or an experiment file of yours."),
+    ],
     dataset: Annotated[
         str | None, typer.Option(help="cifar10, cifar100 or tiny-imagenet [cifar10; all, where nothing is run].")
     ] = None,
     scale: Annotated[str, typer.Option(help="small (minutes) or paper (the paper's own size).")] = "small",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from the world's own.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from that of the world on.")] = 1,
     alpha: Annotated[list[float] | None, typer.Option(help="Only this alpha; may be repeated.")] = None,
-    rows: Annotated[str, typer.Option(help="Only these rows, with commas between them.")] = "",
-    set_: o.Set = None,
-    jobs: Annotated[int, typer.Option(min=0, help="Runs at a time, a process each [as many as cores; ray: 1].")] = 0,
+    rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
+    set_: Set = None,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Runs at a time, a process each [as many as cores; ray: 1].", show_default=False)
+    ] = 0,
     executor: Annotated[str, typer.Option(help="What each run computes on: threads or ray.")] = "threads",
-    address: Annotated[str, typer.Option(help="Of the Ray cluster [one on this machine].")] = "",
+    address: Annotated[str, typer.Option(help="Address of the Ray cluster [one is started on this machine].")] = "",
     runs: Annotated[Path, typer.Option(help="The folder of all runs.")] = Path("runs/reproduce"),
     also: Annotated[list[Path] | None, typer.Option(help="Look for finished runs here, too.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs, and train nothing.")] = False,
-    show: Annotated[bool, typer.Option("--show", help="Run nothing: make the table of what is there.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Run nothing: show the table of what is there.")] = False,
     table: Annotated[str, typer.Option(help="Print the table as markdown, latex, csv or html.")] = "",
     collect: Annotated[
         Path | None, typer.Option(help="Copy config, metrics and summary of the finished runs into this folder.")
     ] = None,
 ) -> None:
-    """Run what the paper ran, and put its own numbers beside. What is finished is not run again.
+    """Run the paper's experiments, and show its own numbers beside ours. What is finished is not run again.
 
-    table2, table3 and appendix are counted, with nothing trained. table5 comes from table1's runs. changes is ours:
-    what each difference to the paper's rules is worth.
+    table2, table3 and appendix are counted: nothing is trained. table5 is made of the runs of table1. changes shows
+    what each of our changes to the paper's rules is worth.
     """
     from pushcen.analysis.table import FORMATS
+    from pushcen.checks import check_choice
     from pushcen.config import parse_settings
-    from pushcen.errors import OptionError
 
-    if table and table not in FORMATS:
-        raise OptionError(f"--table {table}: must be one of {', '.join(FORMATS)}")
+    if table:
+        check_choice("table", table, FORMATS)
     if what in COUNTED:
         for made in _counted(what, dataset):
             _print(made, table)
             typer.echo()
         return
     from pushcen.reproduce.experiment import read
-    from pushcen.reproduce.keep import keep
-    from pushcen.reproduce.plan import Store, plan
+    from pushcen.reproduce.plan import RunStore, plan
+    from pushcen.reproduce.plan import collect as copy
 
     chosen = read(what).only(tuple(filter(None, rows.replace(" ", "").split(","))), tuple(alpha or ()))
     dataset = dataset or "cifar10"
     planned = plan(chosen, dataset, scale, seeds, parse_settings(set_ or []))
     place = f"{dataset}-{scale}"
-    store = Store(runs / place, [folder / place for folder in also or []])
+    store = RunStore(runs / place, [folder / place for folder in also or []])
     if dry_run:
         _describe(chosen, planned, store, f"{dataset}, {scale} scale")
         return
@@ -73,24 +78,24 @@ def reproduce(
         _carry_out(planned, store, jobs, executor, address)
     _write(chosen, dataset, scale, planned, store, runs / "tables", table)
     if collect is not None:
-        copied = keep(planned, store, collect / place)
+        copied = copy(planned, store, collect / place)
         Console(stderr=True).print(f"{copied} runs copied into {collect / place}", highlight=False)
 
 
 def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
-    from pushcen.reproduce import appendix, communication, operations, paper
+    from pushcen.reproduce import operations, paper, sizes
     from pushcen.reproduce.experiment import world
 
     if dataset is not None:
         world(dataset, "paper")
     sets = (dataset,) if dataset else paper.DATASETS
     if what == "table2":
-        return [communication.table2(sets), communication.table6(sets)]
-    return [operations.table3(sets)] if what == "table3" else [appendix.bits(sets), appendix.operations(sets)]
+        return [sizes.table2(sets), sizes.table6(sets)]
+    return [operations.table3(sets)] if what == "table3" else [sizes.bits(sets), operations.clustering_operations(sets)]
 
 
-def _carry_out(planned: "list[Planned]", store: "Store", jobs: int, executor: str, address: str) -> None:
-    from pushcen.cli.campaign import Board
+def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor: str, address: str) -> None:
+    from pushcen.cli.progress import CampaignProgress
     from pushcen.reproduce.campaign import carry_out
     from pushcen.simulation import Executor
 
@@ -98,10 +103,10 @@ def _carry_out(planned: "list[Planned]", store: "Store", jobs: int, executor: st
     at_once = jobs or (1 if executor == "ray" else Executor().size)
     console = Console(stderr=True)
     try:
-        with Board(planned, console) as board:
-            reports = carry_out(planned, store, jobs=at_once, executor=kind, tell=board.tell)
+        with CampaignProgress(planned, console) as progress:
+            reports = carry_out(planned, store, jobs=at_once, executor=kind, tell=progress.tell)
     except KeyboardInterrupt:
-        console.print("interrupted; everything is saved. The same command goes on.", highlight=False)
+        console.print("interrupted; everything is saved. Run the same command to go on.", highlight=False)
         raise typer.Exit(130) from None
     if failed := [report for report in reports if not report.done]:
         _fail(failed, console)
@@ -110,7 +115,7 @@ def _carry_out(planned: "list[Planned]", store: "Store", jobs: int, executor: st
 def _fail(failed: "list[Report]", console: Console) -> None:
     for report in failed:
         console.print(f"{report.planned.name}: {report.error or 'was interrupted'}", markup=False, highlight=False)
-    console.print(f"{len(failed)} runs are not finished; the same command goes on.", highlight=False)
+    console.print(f"{len(failed)} runs are not finished; run the same command to go on.", highlight=False)
     raise typer.Exit(1)
 
 
@@ -119,7 +124,7 @@ def _write(
     dataset: str,
     scale: str,
     planned: "list[Planned]",
-    store: "Store",
+    store: "RunStore",
     folder: Path,
     form: str,
 ) -> None:
@@ -132,7 +137,7 @@ def _write(
         (folder / f"{experiment.name}-{dataset}-{scale}.{ending}").write_text(made.to(kind) + "\n", "utf-8")
 
 
-def _describe(experiment: "Experiment", planned: "list[Planned]", store: "Store", where: str) -> None:
+def _describe(experiment: "Experiment", planned: "list[Planned]", store: "RunStore", where: str) -> None:
     from pushcen.reproduce.plan import describe
 
     _print(describe(experiment, planned, store, where), "")

@@ -1,22 +1,21 @@
 """Between plain values, as TOML and flags have them, and the frozen dataclasses that the other packages define.
 
 A section is a dataclass, its fields are the options: each is defined once, where it is used. Types are checked by
-pydantic, strictly; ranges by the dataclass itself. What is wrong is told all at once, each line with key and value.
+pydantic, strictly; ranges by the dataclass itself. All mistakes are reported at once, a line each.
 """
 
 import dataclasses
-import difflib
 import functools
 import json
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import pydantic
 
-from pushcen.config.describe import describe
-from pushcen.errors import ConfigError, PushcenError
+from pushcen.config.wording import describe, listed, nearest, shown
+from pushcen.errors import ConfigError, PushcenError, renamed
 
 T = TypeVar("T")
 
@@ -35,7 +34,7 @@ class Registry(NamedTuple):
 
 
 class Builder:
-    """Builds dataclasses from plain values; `chosen` says which sections are picked by name, and by whom.
+    """Builds dataclasses from plain values; `chosen` has the registry of each section that is picked by name.
 
     >>> @dataclasses.dataclass(frozen=True)
     ... class Network:
@@ -57,7 +56,7 @@ class Builder:
         self._chosen = dict(chosen or {})
 
     def build(self, kind: type[T], values: Mapping[str, Any], at: str = "") -> T:
-        """Return a `kind` with these values and the defaults of the rest, or raise a ConfigError that lists it all.
+        """Return a `kind` with these values and else the defaults, or raise a ConfigError that lists all mistakes.
 
         `at` is what its keys begin with: `network.`.
         """
@@ -105,14 +104,14 @@ class Builder:
 
     def _section(self, kind: type, values: Any, at: str, problems: list[str], known: list[str]) -> Any:
         if not isinstance(values, Mapping):
-            problems.append(f"{at.rstrip('.')} = {values!r}: must be a section, with {_listed(hints(kind))}")
+            problems.append(f"{at.rstrip('.')} = {values!r}: must be a section, with {listed(hints(kind))}")
             return None
         before = len(problems)
         fields = hints(kind)
         found: dict[str, Any] = {}
         for name, value in values.items():
             if name not in fields:
-                problems.append(f"{at}{name} = {_shown(value)}: no such key. {_nearest(at, name, fields, known)}")
+                problems.append(f"{at}{name} = {shown(value)}: no such key. {nearest(at, name, fields, known)}")
             elif fields[name] in self._chosen:
                 found[name] = self._by_name(fields[name], value, f"{at}{name}.", problems, known)
             elif dataclasses.is_dataclass(fields[name]):
@@ -123,8 +122,11 @@ class Builder:
             return None
         try:
             return kind(**found)
-        except (PushcenError, TypeError) as error:  # a range, told with the option's own name; or one that is missing
-            problems.append(_prefixed(at, error))
+        except (
+            PushcenError,
+            TypeError,
+        ) as error:  # out of range, by the option's own name; or missing
+            problems.append(_with_keys(at, fields, error))
             return None
 
     def _by_name(self, kind: type, values: Any, at: str, problems: list[str], known: list[str]) -> Any:
@@ -135,7 +137,7 @@ class Builder:
         try:
             chosen = self._chosen[kind].find(str(values["name"]))
         except PushcenError as error:
-            problems.append(_prefixed(at, error))
+            problems.append(_with_keys(at, ["name"], error))
             return None
         return self._section(chosen, {k: v for k, v in values.items() if k != "name"}, at, problems, known)
 
@@ -160,12 +162,14 @@ def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
             return _adapter(hint).validate_json(json.dumps(reading), strict=True)
         except (pydantic.ValidationError, TypeError):
             continue
-    problems.append(f"{key} = {_shown(value)}: must be {describe(hint)}")
+    problems.append(f"{key} = {shown(value)}: must be {describe(hint)}")
     return None
 
 
-def _prefixed(at: str, error: Exception) -> str:
-    return str(error) if str(error).startswith(at) else at + str(error)
+def _with_keys(at: str, names: Iterable[str], error: Exception) -> str:
+    """Return the error of a section with the full keys of its options."""
+    said = renamed(str(error), {name: at + name for name in names})
+    return said if said.startswith(at) else f"{at.rstrip('.')}: {said}"
 
 
 def _typed(text: str) -> Any:
@@ -176,19 +180,3 @@ def _typed(text: str) -> Any:
             return float(text)  # .5
         except ValueError:
             return str(text)
-
-
-def _shown(value: Any) -> str:
-    text = repr(str(value)) if isinstance(value, str) else repr(value)
-    return text if len(text) < 80 else text[:76] + " ..."
-
-
-def _nearest(at: str, name: str, fields: Mapping[str, Any], known: list[str]) -> str:
-    same = [key for key in known if key.rpartition(".")[2] == name]
-    near = same or difflib.get_close_matches(at + name, known, n=1, cutoff=0.6)
-    guess = f"Did you mean {' or '.join(near[:3])}? " if near else ""
-    return f"{guess}{at.rstrip('.') or 'The config'} has {_listed(fields)}"
-
-
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(names) or "no options"

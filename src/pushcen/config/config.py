@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pushcen.checks import check_choice
 from pushcen.config.build import Builder, Registry
-from pushcen.errors import ConfigError, PushcenError, called
+from pushcen.errors import ConfigError, PushcenError, called, renamed
 from pushcen.learning import TaskFunction, load_task
 from pushcen.methods import Method, PushCen, method_name, method_named
 from pushcen.runtime.settings import Runtime
 from pushcen.simulation import World
 from pushcen.simulation.world import ONLY_REAL, flat
 from pushcen.simulation.world.identity import Identity
-from pushcen.tasks import DataSource, ImageTask
+from pushcen.tasks import MODELS, DataOptions, ImageTask
 
 
 @dataclass(frozen=True)
-class TaskChoice:
+class TaskOptions:
     """The section `task`: a function of your own, or else a model by name on the images of the section `data`."""
 
     function: str = ""
@@ -26,6 +27,10 @@ class TaskChoice:
     """cnn, lenet or resnet18 [as usual for the data]."""
     weights: str = ""
     """A file with the weights that the model starts from."""
+
+    def __post_init__(self) -> None:
+        if self.model:
+            check_choice("model", self.model, MODELS)
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,13 @@ class Config(World):
     """
 
     method: Method = field(default_factory=PushCen)
-    task: TaskChoice = TaskChoice()
-    data: DataSource = field(default_factory=DataSource)
+    task: TaskOptions = TaskOptions()
+    data: DataOptions = field(default_factory=DataOptions)
     runtime: Runtime = field(default_factory=Runtime, metadata=ONLY_REAL)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":
-        """Build a config from plain, nested values, or say everything that is wrong with them.
+        """Return the config of plain, nested values, or raise a ConfigError that lists all mistakes.
 
         A section `methods.NAME` has options for a method wherever it is chosen; `method` has the last word. A method
         that needs a fixed graph gets one, unless `neighbours.kind` says something else.
@@ -77,7 +82,7 @@ class Config(World):
 
     @classmethod
     def identity_of(cls, values: Mapping[str, Any], *, real: bool = False) -> Identity:
-        """Return the identity of a config that was written down; where a function is the task, `data` is not read.
+        """Return the identity of a config in a file; where a function is the task, `data` does not count.
 
         >>> config = Config.of({"clients": 5, "runtime": {"patience": 1.0}})
         >>> Config.identity_of(config.plain()) == config.identity() == Config.of({"clients": 5}).identity()
@@ -88,7 +93,7 @@ class Config(World):
         return {key: value for key, value in found.items() if not key.startswith(unread)}
 
     def task_function(self) -> TaskFunction:
-        """Return what makes each client's task."""
+        """Return the function that makes each client's task."""
         if self.task.function:
             with called(task="task.function"):
                 return load_task(self.task.function)
@@ -110,7 +115,7 @@ class Config(World):
 
 
 def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Let the section `methods` go, and put into `method` what it says of the chosen one. All of it must be right."""
+    """Return the values with `methods.NAME` in `method`, if NAME is chosen; all of `methods` is checked."""
     found = dict(values)
     by_name = found.pop("methods", {})
     if not isinstance(by_name, Mapping):
@@ -119,7 +124,7 @@ def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
         try:
             kind = method_named(name)
         except PushcenError as error:
-            raise ConfigError(str(error).replace("method.name", "methods", 1)) from None
+            raise ConfigError(renamed(str(error), {"name": "methods", "method.name": "methods"})) from None
         BUILDER.build(kind, options, f"methods.{name}.")
     method = found.get("method", {})
     method = {"name": method} if isinstance(method, str) else method
@@ -127,33 +132,6 @@ def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
         name = method.get("name", PushCen.name)
         found["method"] = {"name": name, **by_name.get(name, {}), **method}
     return found
-
-
-def put(values: dict[str, Any], key: str, value: Any) -> None:
-    """Set `network.loss` in nested values. Another method keeps of the options so far those that it has, too.
-
-    >>> values = {"method": {"name": "pushcen", "clusters": 8, "receivers": 4}}
-    >>> put(values, "method.name", "push-sum"); values
-    {'method': {'name': 'push-sum', 'receivers': 4}}
-    """
-    if key == "method" and isinstance(value, str):
-        key = "method.name"
-    *sections, last = key.split(".")
-    if not all([*sections, last]):
-        raise ConfigError(f"{key!r}: must be a key such as network.loss")
-    at = values
-    for name in sections:
-        inner = at.setdefault(name, {})
-        if name == "method" and isinstance(inner, str):
-            inner = at[name] = {"name": inner}
-        if not isinstance(inner, dict):
-            raise ConfigError(f"{key}: {name} is a value, not a section")
-        at = inner
-    if key == "method.name" and isinstance(value, str) and at.get("name", "pushcen") != value:
-        has = {option.name for option in dataclasses.fields(method_named(value))}
-        for name in [name for name in at if name != "name" and name not in has]:
-            del at[name]
-    at[last] = value
 
 
 def plain_world(world: World) -> dict[str, Any]:

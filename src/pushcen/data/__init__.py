@@ -11,8 +11,8 @@ of models, methods or peers; a task may bring data of its own and use none of it
     torch.Size([16, 1, 8, 8])
 """
 
-from pushcen.data.clients import ClientData, Split, View, split
-from pushcen.data.data import Data, check_labels
+from pushcen.data.clients import ClientData, ClientShare, Split, split
+from pushcen.data.data import Data, Scale, check_labels
 from pushcen.data.partitions import (
     PARTITIONS,
     Dirichlet,
@@ -23,16 +23,15 @@ from pushcen.data.partitions import (
     Shards,
     partition_named,
 )
-from pushcen.data.picture import draw
-from pushcen.data.scale import Scale
 from pushcen.data.sources import NAMES, load
-from pushcen.data.summary import Summary, count, summarise
+from pushcen.data.summary import Summary, count, draw, summarise
 from pushcen.errors import DataError, OptionError
 
 __all__ = [
     "NAMES",
     "PARTITIONS",
     "ClientData",
+    "ClientShare",
     "Data",
     "DataError",
     "Dirichlet",
@@ -45,7 +44,6 @@ __all__ = [
     "Shards",
     "Split",
     "Summary",
-    "View",
     "check_labels",
     "count",
     "draw",

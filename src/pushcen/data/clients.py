@@ -6,16 +6,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from pushcen.checks import check_count, check_number
 from pushcen.data.data import Data
 from pushcen.data.partitions import Dirichlet, Natural, Partition, Rows
-from pushcen.errors import DataError, OptionError
+from pushcen.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class ClientData:
     """Some samples of a data set, in the manner of a map-style dataset; `inputs` and `labels` are everybody's.
 
-    >>> view = View(torch.arange(8.0).reshape(4, 2), torch.tensor([0, 1, 2, 3]), rows=torch.tensor([3, 1]))
+    >>> view = ClientData(torch.arange(8.0).reshape(4, 2), torch.tensor([0, 1, 2, 3]), rows=torch.tensor([3, 1]))
     >>> len(view), view[0]
     (2, (tensor([6., 7.]), tensor(3)))
     >>> view[torch.tensor([1, 0])][1]                     # a batch, gathered in one call
@@ -35,12 +36,12 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class ClientData:
+class ClientShare:
     """What one client trains on and what it is tested on."""
 
     client: int
-    train: View
-    test: View
+    train: ClientData
+    test: ClientData
 
     def __len__(self) -> int:
         return len(self.train) + len(self.test)
@@ -52,15 +53,15 @@ class Split:
 
     data: Data
     partition: Partition
-    clients: tuple[ClientData, ...]
+    clients: tuple[ClientShare, ...]
 
     def __len__(self) -> int:
         return len(self.clients)
 
-    def __getitem__(self, client: int) -> ClientData:
+    def __getitem__(self, client: int) -> ClientShare:
         return self.clients[client]
 
-    def __iter__(self) -> Iterator[ClientData]:
+    def __iter__(self) -> Iterator[ClientShare]:
         return iter(self.clients)
 
 
@@ -92,14 +93,11 @@ def split(
         if data.owners is None:
             raise DataError(f"partition = 'natural': {data.name} does not say who owns its samples")
         clients = len(torch.unique(data.owners)) if clients is None else clients
-    if clients is None or clients < 1:
-        raise OptionError(f"clients = {clients}: must be a whole number from 1")
-    if not 0 <= test_share < 1:
-        raise OptionError(f"test_share = {test_share}: must be at least 0 and less than 1")
-    if min_samples < 1:
-        raise OptionError(f"min_samples = {min_samples}: must be a whole number from 1")
-    if seed < 0:
-        raise OptionError(f"seed = {seed}: must be a whole number from 0")
+    check_count("clients", clients, 1)
+    check_number("test_share", test_share, 0, 1, below=True)
+    check_count("min_samples", min_samples, 1)
+    check_count("seed", seed)
+    assert clients is not None
     if clients * min_samples > len(data):
         raise DataError(
             f"clients = {clients}: {data.name} has {len(data)} samples, enough for {len(data) // min_samples} clients "
@@ -110,21 +108,23 @@ def split(
         if len(rows) < min_samples:
             raise DataError(
                 f"client {client} of {clients} would get {len(rows)} samples by {partition}, fewer than "
-                f"min_samples = {min_samples}; fewer clients would do"
+                f"min_samples = {min_samples}; choose fewer clients"
             )
     return Split(data, partition, tuple(_client(data, at, rows, test_share, seed) for at, rows in enumerate(parts)))
 
 
-def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -> ClientData:
+def _client(data: Data, client: int, rows: Rows, test_share: float, seed: int) -> ClientShare:
     rows = np.random.default_rng([seed, 1, client]).permutation(rows)
     tests = max(1, round(test_share * len(rows))) if test_share and len(rows) > 1 else 0
     tests = min(tests, len(rows) - 1)
-    train, test = (View(data.inputs, data.labels, torch.from_numpy(some)) for some in (rows[tests:], rows[:tests]))
-    return ClientData(client, train, test)
+    train, test = (
+        ClientData(data.inputs, data.labels, torch.from_numpy(some)) for some in (rows[tests:], rows[:tests])
+    )
+    return ClientShare(client, train, test)
 
 
 def _divide(data: Data, clients: int, partition: Partition, minimum: int, seed: int) -> list[Rows]:
-    """Return the rows of each client, and make sure that each row is in one place.
+    """Return the rows of each client; every row is in exactly one place.
 
     The partition sees keys (labels or owners) only. Rows are shuffled and classes renumbered by the seed, so that no
     class is handed out in the order of a file, and none comes first because of its number.

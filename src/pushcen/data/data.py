@@ -1,17 +1,23 @@
 """A data set as training uses it: normalised tensors, held once in memory however many clients look at them."""
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from pushcen.errors import DataError
+from pushcen.errors import DataError, OptionError
+
+_CHUNK = 1024  # samples converted at a time: the peak stays near one copy
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """Inputs with their labels, a global test set if there is one, and who owns which sample if that is known.
 
-    Any tensors will do, not only images and not only what `load` returns:
+    Any tensors can be used, not only images and not only what `load` returns:
 
     >>> flowers = Data("flowers", torch.rand(150, 4), torch.arange(150) % 3, classes=("setosa", "virginica", "other"))
     >>> len(flowers), len(flowers.classes)
@@ -59,3 +65,53 @@ def check_labels(data: Data, outputs: int) -> None:
                 f"{data.name}: has labels from {int(labels.min())} to {int(labels.max())}, which a model with "
                 f"{outputs} outputs cannot give: it needs {int(labels.max()) + 1}"
             )
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A mean and a standard deviation for each channel of images (of values from 0 to 1) or each column of a table.
+
+    >>> images = np.array([0, 255, 0, 255], np.uint8).reshape(2, 1, 2, 1)
+    >>> scale = Scale.of(images)
+    >>> scale
+    Scale(mean=(0.5,), std=(0.5,))
+    >>> scale.apply(images).tolist()
+    [[[[-1.0, 1.0]]], [[[-1.0, 1.0]]]]
+    """
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.mean) != len(self.std) or not all(0 < value < math.inf for value in self.std):
+            raise OptionError(f"scale = {self}: must have as many positive deviations as means")
+
+    @classmethod
+    def of(cls, inputs: NDArray[Any]) -> "Scale":
+        """Return the scale of uint8 images [N, H, W, C], exactly, or of columns [N, D]; constants are divided by 1."""
+        if inputs.ndim == 2:
+            mean, std = inputs.mean(axis=0, dtype=np.float64), inputs.std(axis=0, dtype=np.float64)
+        else:
+            counts = np.zeros((inputs.shape[3], 256), np.int64)
+            for begin in range(0, len(inputs), _CHUNK):
+                for channel, row in enumerate(counts):
+                    row += np.bincount(inputs[begin : begin + _CHUNK, ..., channel].ravel(), minlength=256)
+            share = counts / counts.sum(axis=1, keepdims=True)
+            values = np.arange(256) / 255
+            mean = share @ values
+            std = np.sqrt(np.einsum("cv,cv->c", share, (values - mean[:, None]) ** 2))
+        return cls(tuple(mean.tolist()), tuple(np.where(std > 0, std, 1.0).tolist()))
+
+    def apply(self, inputs: NDArray[Any]) -> torch.Tensor:
+        """Return uint8 images [N, H, W, C] as float32 [N, C, H, W], or columns as float32 [N, D], normalised."""
+        mean, std = np.array(self.mean), np.array(self.std)
+        if inputs.ndim == 2:
+            return torch.from_numpy(((inputs - mean) / std).astype(np.float32))
+        samples, height, width, channels = inputs.shape
+        table = ((np.arange(256)[:, None] / 255 - mean) / std).astype(np.float32)  # the same value for the same byte
+        result = np.empty((samples, channels, height, width), np.float32)
+        for begin in range(0, samples, _CHUNK):
+            for channel in range(channels):
+                chunk = inputs[begin : begin + _CHUNK, ..., channel]
+                result[begin : begin + _CHUNK, channel] = table[chunk, channel]
+        return torch.from_numpy(result)

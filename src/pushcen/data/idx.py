@@ -16,7 +16,7 @@ _PARTS = {"train": "train", "test": "t10k"}
 
 
 def is_idx(folder: Path) -> bool:
-    """Tell whether `folder` holds IDX files by the names that MNIST gives them.
+    """Return whether `folder` holds IDX files by the names that MNIST gives them.
 
     >>> is_idx(Path())
     False

@@ -1,8 +1,8 @@
 """Ways to divide samples among clients, by name, as flwr-datasets divides them.
 
-The two that nearly every run uses are done here, row for row the same, since importing flwr-datasets takes as long as a
-small run; the others ask its partitioners. Where one by itself would leave samples over (shards that do not come out
-even, classes that nobody drew), it is asked in a way that it does not, or the request is refused with what would do.
+The two that nearly every run uses are implemented here, row for row the same, since importing flwr-datasets takes as
+long as a small run; the others ask its partitioners. Where one of these would leave samples over (shards that do not
+come out even, classes that nobody drew), it is asked in another way, or the request is refused with what is possible.
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pushcen.checks import check_choice, check_count, check_number
 from pushcen.errors import DataError, OptionError
 
 Rows = NDArray[np.int64]
@@ -37,7 +38,7 @@ class Dirichlet:
 
     A draw that leaves a client with fewer samples than the minimum is thrown away whole and made again, at most ten
     times. Nothing is balanced afterwards. What rounding down leaves over of each class goes to the last client, which
-    so has at least one sample of every class.
+    therefore has at least one sample of every class.
 
     >>> Dirichlet(alpha=0)
     Traceback (most recent call last):
@@ -48,8 +49,7 @@ class Dirichlet:
     alpha: float = 0.4
 
     def __post_init__(self) -> None:
-        if not (self.alpha > 0 and math.isfinite(self.alpha)):
-            raise OptionError(f"alpha = {self.alpha}: must be a number above 0")
+        check_number("alpha", self.alpha, above=True)
 
     def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:
         """Draw proportions for each class, as often as it takes."""
@@ -68,8 +68,8 @@ class Dirichlet:
             first = first or sizes
         raise DataError(
             f"alpha = {self.alpha}: each of {_DRAWS} draws left one of {clients} clients with fewer than {minimum} "
-            f"samples (the first left client {int(np.argmin(first))} with {min(first)}); a larger alpha, fewer clients "
-            "or more samples would do"
+            f"samples (the first left client {int(np.argmin(first))} with {min(first)}); choose a larger alpha, "
+            "fewer clients or more samples"
         )
 
 
@@ -92,14 +92,14 @@ class Shards:
 
     >>> Shards(per_client=0)
     Traceback (most recent call last):
-    pushcen.errors.OptionError: per_client = 0: must be a whole number from 1
+    pushcen.errors.OptionError: per_client = 0: must be a whole number, 1 or more
     """
 
     name: ClassVar[str] = "shards"
     per_client: int = 2
 
     def __post_init__(self) -> None:
-        _check_per_client(self.per_client)
+        check_count("per_client", self.per_client, 1)
 
     def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:  # noqa: ARG002
         """Ask flwr-datasets' partitioner."""
@@ -109,7 +109,7 @@ class Shards:
         if (pieces := math.ceil(len(keys) / size)) < clients:
             raise DataError(
                 f"per_client = {self.per_client}: {len(keys)} samples in pieces of {size} make {pieces}, too few for "
-                f"{clients} clients; more pieces a client, or fewer clients, would do"
+                f"{clients} clients; choose more pieces a client, or fewer clients"
             )
         by = ShardPartitioner(clients, "key", shard_size=size, keep_incomplete_shard=True, shuffle=False, seed=seed)
         return _ask(self, by, keys, clients)
@@ -127,7 +127,7 @@ class Pathological:
     per_client: int = 2
 
     def __post_init__(self) -> None:
-        _check_per_client(self.per_client)
+        check_count("per_client", self.per_client, 1)
 
     def divide(self, keys: Rows, clients: int, minimum: int, seed: int) -> list[Rows]:  # noqa: ARG002
         """Ask flwr-datasets' partitioner."""
@@ -176,19 +176,13 @@ def partition_named(name: str, **options: float | None) -> Partition:
     Traceback (most recent call last):
     pushcen.errors.OptionError: partition = 'shard': must be one of dirichlet, iid, shards, pathological, natural
     """
-    kind = PARTITIONS.get(name)
-    if kind is None:
-        raise OptionError(f"partition = {name!r}: must be one of {', '.join(PARTITIONS)}")
+    check_choice("partition", name, tuple(PARTITIONS))
+    kind = PARTITIONS[name]
     given = {key: value for key, value in options.items() if value is not None}
     for key in given.keys() - {field.name for field in fields(kind)}:
         raise OptionError(f"{key} = {given[key]}: partition {name} has no such option")
     made: Partition = kind(**given)
     return made
-
-
-def _check_per_client(value: int) -> None:
-    if value != int(value) or value < 1:
-        raise OptionError(f"per_client = {value}: must be a whole number from 1")
 
 
 def _ask(partition: Partition, partitioner: Any, keys: Rows, clients: int) -> list[Rows]:

@@ -9,13 +9,11 @@ import numpy as np
 import torch
 
 from pushcen.data.arrays import Arrays, Samples
-from pushcen.data.data import Data
-from pushcen.data.folder import read_folder
-from pushcen.data.hub import read_hub
+from pushcen.data.data import Data, Scale
 from pushcen.data.idx import is_idx, read_idx_folder
-from pushcen.data.known import KNOWN
+from pushcen.data.images import read_folder
+from pushcen.data.known import KNOWN, read_hub
 from pushcen.data.npz import read_npz
-from pushcen.data.scale import Scale
 from pushcen.data.table import read_parquet
 from pushcen.errors import DataError
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pushcen.data.arrays import Arrays, Samples, number
-from pushcen.data.pixels import Named, decode
+from pushcen.data.images import Named, decode
 from pushcen.errors import DataError
 
 TESTS = ("test", "valid", "validation", "val")

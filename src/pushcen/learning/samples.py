@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
 
-from pushcen.data import View
+from pushcen.data import ClientData
 from pushcen.errors import TaskError
 from pushcen.learning.mistakes import form_of
 
 Samples = Any
-"""Tensors or arrays `(inputs, targets)`, a `View`, or any map-style dataset that gives `(input, target)`.
+"""Tensors or arrays `(inputs, targets)`, a `ClientData`, or any map-style dataset that gives `(input, target)`.
 
 Where a model takes several inputs, they are a dict or a tuple, of tensors or by sample.
 """
@@ -48,7 +48,7 @@ def prepared(samples: Samples, what: str, *, empty: bool = False) -> Samples:
         )
     map_style = hasattr(samples, "__len__") and hasattr(samples, "__getitem__")
     no_rows = isinstance(samples, torch.Tensor | np.ndarray | dict | str | IterableDataset) or hasattr(samples, "iloc")
-    if no_rows or not (map_style or isinstance(samples, View)):
+    if no_rows or not (map_style or isinstance(samples, ClientData)):
         raise TaskError(f"{what} is a {type(samples).__name__}: {_RIGHT}")
     if isinstance(samples, tuple):
         samples = _tensors(samples, what)
@@ -66,7 +66,7 @@ def gatherer(samples: Samples, what: str = "the data") -> Callable[[torch.Tensor
     >>> take(torch.tensor([1]))
     (tensor([2.], dtype=torch.float64), tensor([1]))
     """
-    if isinstance(samples, View):
+    if isinstance(samples, ClientData):
         return samples.__getitem__
     if isinstance(samples, TensorDataset):
         *several, targets = samples.tensors

@@ -13,7 +13,7 @@ from signal import SIGINT
 from typing import Any
 
 from pushcen.config import Config
-from pushcen.reproduce.plan import Planned, Store
+from pushcen.reproduce.plan import Planned, RunStore
 from pushcen.simulation import Executor
 
 
@@ -33,12 +33,12 @@ Tell = Callable[[Report], None]
 
 
 def carry_out(
-    runs: Sequence[Planned], store: Store, *, jobs: int = 1, executor: Executor | None = None, tell: Tell
+    runs: Sequence[Planned], store: RunStore, *, jobs: int = 1, executor: Executor | None = None, tell: Tell
 ) -> list[Report]:
     """Carry out every run that is not finished, `jobs` at a time; return a report of each, in order.
 
-    A run that fails is reported, and does not stop the others. KeyboardInterrupt lets all that is running be saved,
-    and is raised when it is.
+    A run that fails is reported, and does not stop the others; one with clients that diverge goes on, and its
+    table says so. On KeyboardInterrupt all that is running is saved before it is raised again.
     """
     reports = [Report(run) for run in runs]
     waiting: queue.SimpleQueue[Report] = queue.SimpleQueue()
@@ -71,20 +71,20 @@ def carry_out(
 class _Worker(threading.Thread):
     """A thread that feeds a process; a process that broke is replaced by a new one for the next run."""
 
-    def __init__(self, waiting: "queue.SimpleQueue[Report]", store: Store, executor: Executor, tell: Tell) -> None:
+    def __init__(self, waiting: "queue.SimpleQueue[Report]", store: RunStore, executor: Executor, tell: Tell) -> None:
         super().__init__(daemon=True)
         self._waiting, self._store, self._executor, self._tell = waiting, store, executor, tell
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
 
     def interrupt(self) -> None:
-        """Let the running run be saved, and start no other."""
+        """Make the process save its run, and start no other."""
         self._stopped = True
         if self._process is not None:
             self._process.send_signal(SIGINT)
 
     def run(self) -> None:
-        """Take runs until there are no more."""
+        """Carry out runs until there are no more."""
         try:
             while not self._stopped:
                 report = self._waiting.get_nowait()

@@ -31,7 +31,7 @@ class Row(BaseModel):
     """Settings at the small scale only."""
 
     def at(self, scale: str) -> Settings:
-        """Give the settings at a scale."""
+        """Return the settings at a scale."""
         return _rules(self.rules) | self.set | (self.small if scale == "small" else {})
 
 
@@ -52,7 +52,7 @@ class Experiment(BaseModel):
     rows: dict[str, Row] = {}
 
     def only(self, rows: tuple[str, ...] = (), alphas: tuple[float, ...] = ()) -> "Experiment":
-        """Leave out all other rows and alphas, those asked for in the experiment's own order.
+        """Return the experiment with these rows and alphas only, in its own order.
 
         >>> list(read("table1").only(rows=("pushcen", "divshare"), alphas=(0.4,)).rows)
         ['divshare', 'pushcen']
@@ -76,7 +76,7 @@ def folder() -> Path:
 
 
 def names() -> list[str]:
-    """Name the experiments that have runs.
+    """Return the names of the experiments that have runs.
 
     >>> names()
     ['changes', 'table1', 'table4', 'table5', 'table6', 'table7']

@@ -1,6 +1,7 @@
 """From an experiment to its runs: which config, which seed, which folder; and which of them are there already."""
 
 import contextlib
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from pushcen.analysis.table import Column, Table
 from pushcen.config import Config, load_config
 from pushcen.errors import PushcenError
-from pushcen.folder import CONFIG
+from pushcen.folder import CONFIG, METRICS, SUMMARY
 from pushcen.reproduce.experiment import Experiment, Row, world
 from pushcen.runs import Run, identity_in, numbered
 
@@ -24,14 +25,14 @@ class Planned:
 
     @property
     def name(self) -> str:
-        """A name for people: what it is, is decided by its config."""
+        """A name for people; which run it is, its config says."""
         return f"{self.row.name}-alpha{self.alpha:g}-seed{self.config.seed}"
 
 
 def plan(
     experiment: Experiment, dataset: str, scale: str, seeds: int = 1, settings: Mapping[str, Any] | None = None
 ) -> list[Planned]:
-    """List the runs of an experiment, seed by seed, so that whatever is finished first makes a whole table.
+    """Return the runs of an experiment, seed by seed, so that the first to be finished make a whole table.
 
     >>> from pushcen.reproduce.experiment import read
     >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::18]
@@ -47,7 +48,7 @@ def plan(
     ]
 
 
-class Store:
+class RunStore:
     """Run folders by what their configs say: the same run serves every table that has it, under whatever name.
 
     New runs go below `root`; finished ones are also looked for below `also`.
@@ -74,6 +75,22 @@ class Store:
         return self._found[key]
 
 
+def collect(runs: Sequence[Planned], store: RunStore, folder: Path) -> int:
+    """Copy config, metrics and summary of finished runs into `folder`, without those it has; return how many."""
+    there = RunStore(folder)
+    copied = 0
+    for planned in runs:
+        run = store.find(planned.config)
+        if run is None or not run.finished or there.find(planned.config) is not None:
+            continue
+        into = there.folder(planned)
+        into.mkdir(parents=True)
+        for name in (CONFIG, METRICS, SUMMARY):
+            shutil.copyfile(run.folder / name, into / name)
+        copied += 1
+    return copied
+
+
 def _config(row: Row, alpha: float, seed: int, dataset: str, scale: str, settings: Mapping[str, Any]) -> Config:
     return load_config(world(dataset, scale), row.at(scale) | {"data.alpha": alpha, "seed": seed} | dict(settings))
 
@@ -83,8 +100,8 @@ def _folders(roots: Iterable[Path]) -> Iterator[Path]:
         yield from sorted(file.parent for file in root.glob(f"**/{CONFIG}"))
 
 
-def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, where: str) -> Table:
-    """List what an experiment would run, with nothing loaded and nothing trained."""
+def describe(experiment: Experiment, runs: Sequence[Planned], store: RunStore, where: str) -> Table:
+    """Return a table of what an experiment would run, with nothing loaded and nothing trained."""
     rows: list[list[Any]] = []
     for planned in runs:
         found, config = store.find(planned.config), planned.config
@@ -98,7 +115,7 @@ def describe(experiment: Experiment, runs: Sequence[Planned], store: Store, wher
 
 
 def steps(config: Config) -> int:
-    """Count the optimiser steps of a run: a step takes the same pseudo-time for all, so data does not matter.
+    """Return the optimiser steps of a run: a step takes the same pseudo-time for all clients, whatever their data.
 
     >>> steps(load_config(world("cifar10", "paper")))
     60000

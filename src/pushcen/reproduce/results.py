@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pushcen.analysis.groups import Group, sd
-from pushcen.analysis.stats import Interval, paired
+from pushcen.analysis.groups import Group, Interval, paired, sd
+from pushcen.analysis.run_tables import caveats
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.tables import caveats
-from pushcen.analysis.units import size
+from pushcen.analysis.units import decimals, half, points, size
 from pushcen.reproduce import paper
 from pushcen.reproduce.experiment import Experiment, Row
-from pushcen.reproduce.plan import Planned, Store
-from pushcen.reproduce.show import decimals, half, points
+from pushcen.reproduce.plan import Planned, RunStore
 from pushcen.runs import Run
 
 
@@ -25,22 +23,22 @@ class Point:
     runs: dict[int, Run]
 
     def values(self, figure: str) -> dict[int, float]:
-        """Give a figure of each run that has it, by seed; shares in percent."""
+        """Return a figure of each run that has it, by seed; shares in percent."""
         found = {seed: run.number(figure) for seed, run in self.runs.items()}
         return {seed: 100 * value for seed, value in found.items() if value is not None}
 
     def mean(self, figure: str) -> float | None:
-        """Give a figure's mean over seeds, in percent."""
+        """Return a figure's mean over seeds, in percent."""
         values = list(self.values(figure).values())
         return sum(values) / len(values) if values else None
 
     def spread(self, figure: str) -> float | None:
-        """Give a figure's standard deviation over seeds; None for fewer than two."""
+        """Return a figure's standard deviation over seeds; None for fewer than two."""
         values = list(self.values(figure).values())
         return sd(values) if len(values) > 1 else None
 
     def late(self) -> dict[tuple[int, int], float]:
-        """Give the best accuracy of each client that joined late, in percent, by seed and client."""
+        """Return the best accuracy of each client that joined late, in percent, by seed and client."""
         return {
             (seed, client): 100 * max(values)
             for seed, run in self.runs.items()
@@ -49,12 +47,12 @@ class Point:
         }
 
     def group(self) -> Group:
-        """Give its runs as the figures take them."""
+        """Return its runs as a group, for figures and means."""
         return Group(self.row.label, tuple(self.runs.values()))
 
 
-def gather(runs: Sequence[Planned], store: Store) -> list[Point]:
-    """Find the finished runs, and put those together that differ in their seeds only."""
+def gather(runs: Sequence[Planned], store: RunStore) -> list[Point]:
+    """Return the finished runs, with those in one point that differ in their seeds only."""
     found: dict[tuple[str, float], Point] = {}
     for planned in runs:
         point = found.setdefault((planned.row.name, planned.alpha), Point(planned.row, planned.alpha, {}))
@@ -65,13 +63,13 @@ def gather(runs: Sequence[Planned], store: Store) -> list[Point]:
 
 
 def table(experiment: Experiment, dataset: str, scale: str, points_: Sequence[Point]) -> Table:
-    """Make an experiment's table of what is there."""
+    """Return an experiment's table of the runs that are there."""
     make = delayed_table if experiment.shows == "delayed" else accuracy_table
     return make(experiment, dataset, f"{paper.TITLES[dataset]}, {scale} scale", points_)
 
 
 def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
-    """Show accuracies: ours, the paper's, the difference; and what sets a row apart from its base, in both."""
+    """Return a table of accuracies, ours and the paper's, with the difference of each row to its base in both."""
     by_alpha, effects = len(experiment.alphas) > 0, any(point.row.base for point in found)
     printed = any(point.row.paper for point in found)
     at = {(point.row.name, point.alpha): point for point in found}
@@ -110,7 +108,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
 
 
 def delayed_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
-    """Show the clients that join late: the mean of each one's best accuracy, and both readings of its SD."""
+    """Return a table of clients that join late: the mean of each one's best accuracy, and both readings of its SD."""
     at = {point.row.name: point for point in found}
     rows: list[list[Any]] = []
     for point in found:
@@ -156,7 +154,7 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
 
 
 def _effect(point: Point, base: Point | None, values: Callable[[Point], dict[Any, float]]) -> Interval | None:
-    """Compare with the base, pair by pair."""
+    """Return the mean difference to the base, pair by pair, if there are pairs."""
     if base is None or base.row.name == point.row.name:
         return None
     mine, its = values(point), values(base)

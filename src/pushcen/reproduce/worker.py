@@ -1,6 +1,6 @@
 """A process that carries out one run after the other: jobs as lines of JSON come in, progress as lines goes out.
 
-It ends when its input ends, so it does not outlive who started it. SIGINT lets it save its run and report.
+It ends when its input ends, so it does not outlive who started it. On SIGINT it saves its run and reports.
 """
 
 import json
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
+from pushcen.analysis import draw_accuracy
 from pushcen.config import load_config
 from pushcen.errors import PushcenError
 from pushcen.folder import CHECKPOINT
@@ -18,7 +19,7 @@ from pushcen.simulation import Quiet
 
 
 class _Tell(Quiet):
-    """Reports how far a run is."""
+    """An observer that reports how far a run is, in lines of JSON."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -40,7 +41,7 @@ class _Tell(Quiet):
 
 
 def main() -> None:
-    """Take jobs until there are no more."""
+    """Carry out jobs until the input ends."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed is no report
     tell = _Tell(out)
@@ -48,7 +49,7 @@ def main() -> None:
         for line in sys.stdin:
             job = json.loads(line)
             try:
-                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell])
+                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell], then=draw_accuracy)
                 if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
                     shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
                 failed = int(run.number("failed_events") or 0)

@@ -1,13 +1,12 @@
 """Runs and their folders: starting one, going on with it, and reading what it wrote, checked."""
 
-from pushcen.runs.launch import carry_out, draw, folder_name, free_folder, launch, numbered
-from pushcen.runs.run import Run, identity_in
-from pushcen.runs.several import folder_for, plan_comparison, plan_sweep
+from pushcen.runs.launch import folder_for, folder_name, free_folder, launch, numbered
+from pushcen.runs.run import Run, find_runs, identity_in
+from pushcen.runs.sweeps import plan_comparison, plan_sweep
 
 __all__ = [
     "Run",
-    "carry_out",
-    "draw",
+    "find_runs",
     "folder_for",
     "folder_name",
     "free_folder",

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from pushcen.checks import check_count
 from pushcen.config import Config, load_config
-from pushcen.errors import OptionError, RunError
+from pushcen.errors import RunError
 from pushcen.folder import Folder
 from pushcen.learning.update import part_of
 from pushcen.runs.run import Run
@@ -22,8 +23,8 @@ def export_model(folder: Path, client: int | None = None, out: Path | None = Non
     """Write a client's model, or the reference model if none is named; return the file and how to load it."""
     run = Run.open(folder)
     config = load_config(run.config)
-    if client is not None and not 0 <= client < config.clients:
-        raise OptionError(f"client = {client}: must be between 0 and {config.clients - 1}")
+    if client is not None:
+        check_count("client", client, 0, config.clients - 1)
     found = checkpoint.find(folder)
     if found is None:
         raise RunError(f"{folder}: has no checkpoint yet, and so no model")
@@ -35,7 +36,7 @@ def export_model(folder: Path, client: int | None = None, out: Path | None = Non
 
 
 def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tensor]:
-    """Make the de-biased reference model; what clients do not share (BatchNorm) is as client 0 has it."""
+    """Return the de-biased reference model; what clients do not share (BatchNorm) is client 0's."""
     make = MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
     host = Host(make)
     runs = start(config.executor, host)

@@ -1,15 +1,15 @@
-"""Start a run in a folder, or go on with it; the folder's config decides which of the two it is."""
+"""Start a run in a folder, or go on with it, as the config in the folder decides; and what such a folder is called."""
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pushcen.config import Config, differences
 from pushcen.errors import RunError
 from pushcen.folder import CONFIG, Folder
-from pushcen.runs.run import Run
+from pushcen.runs.run import Run, identity_in
 from pushcen.simulation import Observer, simulate_world
 from pushcen.tasks import ImageTask
 from pushcen.tracking import Many, trackers
@@ -26,30 +26,14 @@ def launch(
     observers: Sequence[Observer] = (),
     track: Iterable[str] = (),
     strict: bool = False,
+    then: Callable[[Run], object] | None = None,
 ) -> Run:
-    """Run `config` in `folder` to its end, or until it is interrupted; then draw its accuracy.
+    """Run `config` in `folder` to its end, or until it is interrupted; then call `then` with it.
 
     A new folder is made. A run of the same config that is there already goes on, or, if it is finished, is left as it
-    is; another run is an error. `task` is the task function itself, where its name cannot be imported. If `strict`,
-    a client whose training diverges ends the run.
+    is, without calling `then`; another run is an error. `task` is the task function itself, where its name cannot be
+    imported. If `strict`, a client whose training diverges ends the run.
     """
-    there = Run.open(folder) if (folder / CONFIG).is_file() else None
-    done = carry_out(config, folder, task=task, observers=observers, track=track, strict=strict)
-    if there is None or not there.finished:
-        draw(done)
-    return done
-
-
-def carry_out(
-    config: Config,
-    folder: Path,
-    *,
-    task: "TaskFunction | None" = None,
-    observers: Sequence[Observer] = (),
-    track: Iterable[str] = (),
-    strict: bool = False,
-) -> Run:
-    """Do what `launch` does, and draw nothing: whoever shows a table first need not wait for matplotlib."""
     resume = (folder / CONFIG).is_file()
     if resume:
         there = Run.open(folder)
@@ -59,16 +43,19 @@ def carry_out(
     elif folder.is_dir() and any(folder.iterdir()):
         raise RunError(f"{folder}: is not empty, and not a run; choose another folder")
     function = task or config.task_function()
-    told = Many([*observers, *trackers(track, folder, config.plain())])
+    observer = Many([*observers, *trackers(track, folder, config.plain())])
     if not resume:
         Folder(folder).write_config(config.plain())
     test = _global_test(config, function)
-    simulate_world(config, function, folder, told, resume=resume, global_test=test, strict=strict)
-    return Run.open(folder)
+    simulate_world(config, function, folder, observer, resume=resume, global_test=test, strict=strict)
+    done = Run.open(folder)
+    if then is not None:
+        then(done)
+    return done
 
 
 def _global_test(config: Config, function: "TaskFunction") -> Callable[[], Any] | None:
-    """Return what loads the global test set, if it is asked for and there is one."""
+    """Return a function that loads the global test set, if the config asks for it and there is one."""
     if not config.evaluation.global_test or not isinstance(function, ImageTask):
         return None
     if function.common_test(config.clients) is None:
@@ -82,26 +69,26 @@ def check_same(there: Run, config: Config) -> None:
     if keys := differences(was, now):
         shown = "; ".join(f"{key} is {was.get(key)!r} there and {now.get(key)!r} here" for key in keys[:3])
         more = f"; and {len(keys) - 3} more" if len(keys) > 3 else ""
-        raise RunError(f"{there.folder}: holds another run: {shown}{more}. Another name would do")
-
-
-def draw(done: Run) -> None:
-    """Draw the accuracy into the run's folder."""
-    from pushcen.analysis.figures import accuracy
-    from pushcen.analysis.groups import group
-    from pushcen.drawing import save
-
-    if figure := accuracy(group([done])):
-        save(figure, done.folder, "accuracy")
+        raise RunError(f"{there.folder}: holds another run: {shown}{more}. Choose another name")
 
 
 def folder_name(label: str) -> str:
-    """Turn a label into the name of a folder.
+    """Return a label as the name of a folder.
 
     >>> folder_name("method.clusters=8, data.source=some/file")
     'method.clusters=8,data.source=some_file'
     """
     return "".join(letter if letter.isalnum() or letter in "=.,-" else "_" for letter in label.replace(", ", ","))
+
+
+def numbered(runs: Path, name: str) -> Iterator[Path]:
+    """Yield `runs/name`, `runs/name-2`, `runs/name-3`, ...: what a folder may be called, in the order of choice.
+
+    >>> [folder.name for folder in itertools.islice(numbered(Path("runs"), "digits"), 3)]
+    ['digits', 'digits-2', 'digits-3']
+    """
+    yield runs / name
+    yield from (runs / f"{name}-{number}" for number in itertools.count(2))
 
 
 def free_folder(runs: Path, name: str) -> Path:
@@ -113,7 +100,11 @@ def free_folder(runs: Path, name: str) -> Path:
     return next(folder for folder in numbered(runs, name) if not folder.exists())
 
 
-def numbered(runs: Path, name: str) -> Iterator[Path]:
-    """Yield `runs/name`, `runs/name-2`, `runs/name-3`, ...: what a folder may be called, in the order of choice."""
-    yield runs / name
-    yield from (runs / f"{name}-{number}" for number in itertools.count(2))
+def folder_for(runs: Path, name: str, configs: Mapping[str, Config]) -> Path:
+    """Return the first of `name`, `name-2`, ... that is free, or whose runs so far are those of `configs`."""
+    return next(folder for folder in numbered(runs, name) if not folder.exists() or _holds(folder, configs))
+
+
+def _holds(folder: Path, configs: Mapping[str, Config]) -> bool:
+    there = {part: folder / part for part in configs if (folder / part / CONFIG).is_file()}
+    return bool(there) and all(identity_in(at) == configs[part].identity() for part, at in there.items())

@@ -1,13 +1,13 @@
 """A run folder as it is found: perhaps still running, perhaps damaged, perhaps from somebody else."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pushcen.config import Config
-from pushcen.errors import PushcenError
-from pushcen.folder import REAL, Row, number, read_config, read_rows, read_summary
+from pushcen.errors import PushcenError, RunError
+from pushcen.folder import CONFIG, REAL, Row, number, read_config, read_rows, read_summary
 from pushcen.simulation.world.identity import Identity
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """Read a run folder, or say what is wrong with it. A last line that is still being written is left out."""
+        """Return the run in a folder, or raise a RunError. A last line that is still being written is left out."""
         folder = Path(folder)
         return cls(folder, read_config(folder), tuple(read_rows(folder)), read_summary(folder))
 
@@ -111,6 +111,27 @@ class Run:
 def identity_in(folder: Path) -> Identity:
     """Return the identity of the run in a folder, without reading its metrics."""
     return _identity(read_config(folder), read_summary(folder))
+
+
+def find_runs(folders: Iterable[Path]) -> list[Run]:
+    """Return runs: each folder is one, or holds some (at most two folders deep), oldest first.
+
+    >>> find_runs([Path("no/such")])
+    Traceback (most recent call last):
+    pushcen.errors.RunError: no/such: no such folder
+    """
+    runs: dict[Path, Run] = {}
+    for folder in folders:
+        found = [folder] if (folder / CONFIG).is_file() else _inside(folder)
+        if not found:
+            raise RunError(f"{folder}: no such folder" if not folder.is_dir() else f"{folder}: holds no run")
+        runs |= {path.resolve(): Run.open(path) for path in found}
+    return list(runs.values())
+
+
+def _inside(folder: Path) -> list[Path]:
+    found = [file for pattern in (f"*/{CONFIG}", f"*/*/{CONFIG}") for file in folder.glob(pattern)]
+    return [file.parent for file in sorted(found, key=lambda file: (file.stat().st_mtime_ns, file))]
 
 
 def _identity(config: Mapping[str, Any], summary: Row | None) -> Identity:

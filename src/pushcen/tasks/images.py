@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import nn
 
+from pushcen.checks import check_choice, check_count, check_number
 from pushcen.data import Data, Split, check_labels, load, partition_named, split
-from pushcen.errors import DataError, ModelError, OptionError, called
+from pushcen.errors import DataError, ModelError, called
 from pushcen.learning import Task, load_weights
 from pushcen.models import LeNet, SmallCNN, resnet18
 
@@ -25,10 +26,10 @@ _loading = threading.Lock()
 
 
 @dataclass(frozen=True)
-class DataSource:
+class DataOptions:
     """Which data, and who gets what of it: the section `data` of a config.
 
-    >>> DataSource(partition="iid", alpha=0.1)
+    >>> DataOptions(partition="iid", alpha=0.1)
     Traceback (most recent call last):
     pushcen.errors.OptionError: alpha = 0.1: partition iid has no such option
     """
@@ -44,11 +45,11 @@ class DataSource:
     per_client: int | None = None
     """shards, pathological: how many a client [2]."""
     share: float = 1.0
-    """How much of the samples to use; the rest is left out, by the seed."""
+    """Which share of the samples to use; the seed decides which are left out."""
     pool_test: bool = False
     """Whether clients share the global test set, too."""
     test_share: float = 0.2
-    """How much of its samples each client keeps for testing."""
+    """Which share of its samples each client keeps for testing."""
     min_samples: int = 2
     """The fewest samples a client may have."""
 
@@ -56,12 +57,9 @@ class DataSource:
         chosen = partition_named(self.partition, alpha=self.alpha, per_client=self.per_client)
         for name in ("alpha", "per_client"):  # resolved: what the partition has, and nothing that it has not
             object.__setattr__(self, name, getattr(chosen, name, None))
-        if not 0 < self.share <= 1:
-            raise OptionError(f"share = {self.share}: must be above 0 and at most 1")
-        if not 0 <= self.test_share < 1:
-            raise OptionError(f"test_share = {self.test_share}: must be at least 0 and less than 1")
-        if self.min_samples < 1:
-            raise OptionError(f"min_samples = {self.min_samples}: must be a whole number from 1")
+        check_number("share", self.share, 0, 1, above=True)
+        check_number("test_share", self.test_share, 0, 1, below=True)
+        check_count("min_samples", self.min_samples, 1)
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class ImageTask:
     what PyTorch draws.
     """
 
-    data: DataSource = field(default_factory=DataSource)
+    data: DataOptions = field(default_factory=DataOptions)
     model: str = ""
     weights: str = ""
     seed: int = 0
@@ -80,17 +78,16 @@ class ImageTask:
     def __post_init__(self) -> None:
         if not self.model:
             object.__setattr__(self, "model", _USUAL.get(self.data.source, "cnn"))
-        if self.model not in MODELS:
-            raise OptionError(f"task.model = {self.model!r}: must be one of {', '.join(MODELS)}")
+        check_choice("model", self.model, MODELS)
 
     def __call__(self, client: int, clients: int) -> Task:
-        """Make the task of one client."""
+        """Return the task of one client."""
         divided = self.divided(clients)
         mine = divided[client]
         return Task(self.network(divided.data), mine.train, mine.test if len(mine.test) else None)
 
     def divided(self, clients: int) -> Split:
-        """Return the data set as it is divided among so many clients."""
+        """Return the data set, divided among so many clients."""
         with _loading, called(**_KEYS):
             return _divided(self.data, clients, self.seed)
 
@@ -100,10 +97,10 @@ class ImageTask:
         return None if data.test_inputs is None or data.test_labels is None else (data.test_inputs, data.test_labels)
 
     def network(self, data: Data) -> nn.Module:
-        """Make the model for this data."""
-        model = _network(self.model, data)
-        if self.weights:
-            with called(weights="task.weights"):
+        """Return a new model for this data."""
+        with called(model="task.model", weights="task.weights"):
+            model = _network(self.model, data)
+            if self.weights:
                 load_weights(model, self.weights)
         return model
 
@@ -114,7 +111,7 @@ def _loaded(source: str, path: str, pool_test: bool) -> Data:
 
 
 @functools.lru_cache(maxsize=2)
-def _divided(options: DataSource, clients: int, seed: int) -> Split:
+def _divided(options: DataOptions, clients: int, seed: int) -> Split:
     data = _loaded(options.source, options.path, options.pool_test)
     if options.share < 1:
         order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
@@ -128,11 +125,11 @@ def _divided(options: DataSource, clients: int, seed: int) -> Split:
 def _network(name: str, data: Data) -> nn.Module:
     shape, classes = tuple(data.inputs.shape[1:]), len(data.classes)
     if len(shape) != 3:
-        raise DataError(f"{data.name}: has samples of shape {shape}, not images; a task function of your own would do")
+        raise DataError(f"{data.name}: has samples of shape {shape}, not images; use a task function of your own")
     needs = {"cnn": min(shape[1:]) >= 2, "lenet": shape == (3, 32, 32), "resnet18": shape[0] == 3}
     if not needs[name]:
         fits = [other for other in MODELS if needs[other]]
-        raise ModelError(f"task.model = {name!r}: does not fit {data.name}'s images of {shape}: must be {fits}")
+        raise ModelError(f"model = {name!r}: does not fit {data.name}'s images of {shape}: must be {fits}")
     check_labels(data, classes)
     if name == "cnn":
         return SmallCNN(classes, shape[0], (shape[1], shape[2]))

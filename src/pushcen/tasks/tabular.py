@@ -22,7 +22,7 @@ def _rows() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def tumours(client: int, clients: int) -> Task:
-    """Give every `clients`-th row to one client, a fifth of them to test with.
+    """Return the task of one client: every `clients`-th row, a fifth of them for testing.
 
     >>> task = tumours(client=3, clients=10)
     >>> len(task.train[0]), len(task.test[0]), task.model(task.train[0]).shape

@@ -4,8 +4,6 @@ A tracker is made with the run's folder and its config as plain values, and has 
 `pushcen.simulation.Observer`; inherit from `pushcen.simulation.Quiet` to write only those you need.
 """
 
-from pushcen.tracking.many import Many
-from pushcen.tracking.named import TRACKERS, trackers
-from pushcen.tracking.scalars import scalars
+from pushcen.tracking.observers import TRACKERS, Many, scalars, trackers
 
 __all__ = ["TRACKERS", "Many", "scalars", "trackers"]

@@ -11,18 +11,18 @@ from mlflow.tracking import MlflowClient
 
 from pushcen.config import flat
 from pushcen.simulation import Quiet
-from pushcen.tracking.scalars import scalars, step
+from pushcen.tracking.observers import scalars, step
 
 _EXPERIMENT = "pushcen"
 
 
 class MLflow(Quiet):
-    """Logs the config as parameters, every row as metrics; a resumed run goes on in the same run of MLflow's."""
+    """Logs the config as parameters, every row as metrics; a resumed run goes on in the same MLflow run."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self._folder, self._config = folder, config
         uri = os.environ.get("MLFLOW_TRACKING_URI")
-        if uri is None:  # the least that works without a server; MLflow wants to be told that files are meant
+        if uri is None:  # without a server, files; MLflow has to be told that they are meant
             os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
             uri = (folder.absolute().parent / "mlruns").as_uri()
         self._client = MlflowClient(uri)

@@ -8,11 +8,11 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from pushcen.simulation import Quiet
-from pushcen.tracking.scalars import scalars, step
+from pushcen.tracking.observers import scalars, step
 
 
 class TensorBoard(Quiet):
-    """Writes every figure of every row; a resumed run takes back what it is about to write again."""
+    """Writes every figure of every row; a resumed run purges what it is about to write again."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self._folder, self._config = folder / "tensorboard", config

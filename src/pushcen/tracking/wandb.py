@@ -7,11 +7,11 @@ from typing import Any
 import wandb
 
 from pushcen.simulation import Quiet
-from pushcen.tracking.scalars import scalars
+from pushcen.tracking.observers import scalars
 
 
 class WandB(Quiet):
-    """Logs the config and every row, by pseudo-time; a resumed run goes on in the same run of theirs."""
+    """Logs the config and every row, by pseudo-time; a resumed run goes on in the same W&B run."""
 
     def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
         self._folder, self._config = folder, dict(config)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pushcen.checks import check_choice, check_count, check_number
 from pushcen.learning import Training
 from pushcen.methods import Method, PushCen, method_loaded, method_name
-from pushcen.simulation.world.checks import check_choice, check_count, check_number
 from pushcen.simulation.world.compute import Compute
 from pushcen.simulation.world.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
 from pushcen.simulation.world.looking import METERS, Evaluation, Meters

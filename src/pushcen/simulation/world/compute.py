@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from random import Random
 
+from pushcen.checks import check_choice, check_number
 from pushcen.errors import OptionError
-from pushcen.simulation.world.checks import check_choice, check_number
 from pushcen.streams import stream
 
 KINDS = ("steps", "constant", "classes", "heavy")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from pushcen.checks import check_flag, check_number
 from pushcen.errors import OptionError
-from pushcen.simulation.world.checks import check_flag, check_number
 
 METERS = ("mass", "traffic", "events", "mailbox", "kept", "reference", "gradient")
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from pushcen.checks import check_choice, check_count, check_number, check_order
 from pushcen.errors import called
 from pushcen.protocol import graphs
 from pushcen.protocol.graphs import Edges
-from pushcen.simulation.world.checks import check_choice, check_count, check_number, check_order
 
 KINDS = ("random", "view", "graph")
 GRAPHS = ("ring", "k-out", "exponential", "star", "small-world", "complete")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from pushcen.simulation.world.checks import check_choice, check_number
+from pushcen.checks import check_choice, check_number
 
 NOTICES = ("sure", "doubt", "silent")
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from pushcen.checks import check_flag, check_number, check_order
 from pushcen.errors import OptionError
-from pushcen.simulation.world.checks import check_flag, check_number, check_order
 from pushcen.streams import stream
 
 

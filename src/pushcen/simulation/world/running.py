@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 
-from pushcen.simulation.world.checks import check_choice, check_count, check_number
+from pushcen.checks import check_choice, check_count, check_number
 
 EXECUTORS = ("threads", "ray")
 

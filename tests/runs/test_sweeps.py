@@ -4,7 +4,7 @@ import pytest
 
 from pushcen.config import load_config
 from pushcen.errors import OptionError
-from pushcen.runs.several import plan_sweep
+from pushcen.runs.sweeps import plan_sweep
 
 
 def test_seeds_are_no_axis_of_a_sweep():

@@ -3,29 +3,26 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
+from pushcen.checks import check_count
 from pushcen.config import Config, Text
 from pushcen.errors import ConfigError, OptionError
-from pushcen.folder import CONFIG
 from pushcen.methods import method_named
-from pushcen.runs.launch import numbered
-from pushcen.runs.run import Run
 
 Load = Callable[[dict[str, Any]], Config]
 """Builds a config with some settings on top."""
 
 
 def plan_comparison(load: Load, methods: Sequence[str], given: Mapping[str, Any]) -> dict[str, Config]:
-    """Make a config for each method, the same world for all.
+    """Return a config for each method, the same world for all.
 
     An option of `given` that begins with `method.` goes to the methods that have it; one that none has is an error.
     """
     if not methods:
-        raise OptionError("methods: there must be one at least")
+        raise OptionError("methods: at least one is needed")
     if twice := [name for at, name in enumerate(methods) if name in methods[:at]]:
-        raise OptionError(f"methods = {twice[0]!r}: is there twice")
+        raise OptionError(f"methods = {twice[0]!r}: is named twice")
     options = {name: {field.name for field in fields(method_named(name))} for name in methods}
     special = {key.removeprefix("method."): value for key, value in given.items() if key.startswith("method.")}
     for key in special:
@@ -40,15 +37,14 @@ def plan_comparison(load: Load, methods: Sequence[str], given: Mapping[str, Any]
 
 
 def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Config]]:
-    """Make the configs of a sweep: every combination of the values of `over` (`key=a,b,c`), with so many seeds.
+    """Return the configs of a sweep: every combination of the values of `over` (`key=a,b,c`), with so many seeds.
 
     >>> from pushcen.config import load_config
     >>> points = plan_sweep(lambda more: load_config("digits", more), ["method.clusters=8,16", "network.loss=0,0.1"], 2)
     >>> [(label, len(configs)) for label, configs in points.items()][:2]
     [('method.clusters=8, network.loss=0', 2), ('method.clusters=8, network.loss=0.1', 2)]
     """
-    if seeds < 1:
-        raise OptionError(f"seeds = {seeds}: must be a whole number from 1")
+    check_count("seeds", seeds, 1)
     axes = [[(key, value) for value in values] for key, values in map(_axis, over)]
     if any(key == "seed" for axis in axes for key, _ in axis):
         raise OptionError(
@@ -60,17 +56,6 @@ def plan_sweep(load: Load, over: Sequence[str], seeds: int) -> dict[str, list[Co
         label = ", ".join(f"{key}={value}" for key, value in point) or "as it stands"
         points[label] = [load(dict(point) | {"seed": seed}) for seed in range(first, first + seeds)]
     return points
-
-
-def folder_for(runs: Path, name: str, configs: Mapping[str, Config]) -> Path:
-    """Return the first of `name`, `name-2`, ... whose runs so far, if there are any, are these."""
-    for folder in numbered(runs, name):
-        there = {part: folder / part for part in configs if (folder / part / CONFIG).is_file()}
-        if not folder.exists():
-            return folder
-        if there and all(Run.open(at).identity() == configs[part].identity() for part, at in there.items()):
-            return folder
-    raise AssertionError
 
 
 def _axis(text: str) -> tuple[str, list[Text]]:

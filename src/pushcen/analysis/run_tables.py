@@ -1,0 +1,209 @@
+"""The tables about runs that commands print and reports hold."""
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from pushcen.analysis.groups import Group, Interval, interval, paired, sd
+from pushcen.analysis.table import Column, Table
+from pushcen.analysis.units import duration, flops, number, percent, size
+from pushcen.runs import Run
+from pushcen.runs.forecast import Forecast
+
+_TERMS = (  # the paper's symbol, what it is, where the summary has it, which meter measures it
+    ("Y_tot", "mass destroyed, a share of what was founded", "meters.mass.mass_destroyed", "mass"),
+    ("y_min", "the smallest mass that a client held", "meters.events.y_min", "events"),
+    ("y_max", "the largest", "meters.events.y_max", "events"),
+    ("gamma_t", "the active client's share of the mass, mean", "meters.events.gamma", "events"),
+    ("gamma_min", "the same, smallest", "meters.events.gamma_min", "events"),
+    ("c-bar", "the share of all mass that an event pushes, mean", "meters.events.c_bar", "events"),
+    ("tau", "staleness in compute events, mean", "meters.events.tau", "events"),
+    ("tau_max", "the same, largest", "meters.events.tau_max", "events"),
+    ("Delta", "how far local training moves the weights, mean", "meters.events.drift", "events"),
+    ("Delta_max", "the same, largest", "meters.events.drift_max", "events"),
+    ("epsilon_c", "how far a message is from its model, mean", "meters.events.distortion", "events"),
+    ("epsilon_c, max", "the same, largest", "meters.events.distortion_max", "events"),
+    ("X_tot, compression", "shift by compression, summed", "meters.events.compression_shift_sum", "events"),
+    ("X_tot, kept mass", "shift by kept mass, summed", "meters.kept.kept_shift_sum", "kept"),
+    ("E_con", "consensus error at the end", "final.consensus_error", "reference"),
+    ("|grad F|^2", "at the reference model, mean over time", "meters.gradient.gradient_norm2", "gradient"),
+    ("F(w_0)", "the loss at the first look", "meters.gradient.first_objective", "gradient"),
+    ("zeta^2", "how far clients' gradients are apart, largest", "meters.gradient.zeta2", "gradient"),
+)
+
+
+def comparison(groups: Sequence[Group], title: str = "") -> Table:
+    """Return a table of groups side by side: what they reached, what they sent, what it cost."""
+    columns = [
+        Column("method", left=True),
+        Column("accuracy %", percent),
+        Column("SD", percent),
+        Column("worst tenth %", percent),
+        Column("delayed %", percent),
+        Column("a push", size),
+        Column("sent", size),
+        Column("FLOPs", flops),
+        Column("events", number),
+        Column("time", duration),
+    ]
+    names = ["accuracy", "accuracy_sd", "accuracy_worst_tenth", "delayed_best", "bytes_per_push", "bytes_sent"]
+    names += ["flops", "steps", "times.run"]
+    rows: list[list[Any]] = [[group.label, *map(group.mean, names)] for group in groups]
+    notes = [
+        "accuracy: top-1 on each client's own test data at the end, mean and SD over clients; delayed: mean over "
+        "clients that joined late of each one's best; a push: bytes to all its receivers",
+    ]
+    seeds = max(len(group.runs) for group in groups) if groups else 0
+    if seeds > 1:
+        columns.insert(2, Column("± over seeds", percent))
+        for row, group in zip(rows, groups, strict=True):
+            row.insert(2, sd(group.numbers("accuracy")) if len(group.runs) > 1 else None)
+        notes.append(f"mean over up to {seeds} seeds; ± is the standard deviation over them")
+    unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
+    if unfinished:
+        notes.append(f"not finished: {', '.join(unfinished)}")
+    return Table(title, columns, rows, notes + caveats((group.label, group.runs) for group in groups))
+
+
+def caveats(groups: Iterable[tuple[str, Sequence[Run]]]) -> list[str]:
+    """Return what the figures of each run leave out: accuracies that are not finite; events that diverged, and why."""
+    told: list[str] = []
+    for group, runs in groups:
+        for run in runs:
+            label = f"{group}, seed {run.config.get('seed')}" if len(runs) > 1 else group
+            left_out = run.number("accuracy_left_out")
+            count = (
+                f"{label}: clients not counted, since their accuracy is not finite: {left_out:g}" if left_out else ""
+            )
+            told += [count, _failures(label, run)]
+    return [note for note in told if note]
+
+
+def _failures(label: str, run: Run) -> str:
+    found = (run.summary or {}).get("failures")
+    clients = found.get("clients") if isinstance(found, Mapping) else None
+    if not isinstance(clients, Mapping) or not clients:
+        return ""
+    told = []
+    for name, client in clients.items():
+        if isinstance(client, Mapping):
+            given_up = "" if client.get("trains", True) else ", which no longer trains"
+            told.append(f"{client.get('events')} of client {name}{given_up} ({client.get('why')})")
+    more = f"; and those of {len(told) - 3} more clients" if len(told) > 3 else ""
+    return f"{label}: compute events that failed: {'; '.join(told[:3])}{more}"
+
+
+def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
+    """Return a table of a figure at every point of a sweep, and its difference to the first point on the same seeds."""
+    columns = [
+        Column("point", left=True),
+        Column("seeds"),
+        Column(f"{figure} %", percent),
+        Column("95 % interval", _half),
+        Column("difference", _signed),
+        Column("its 95 % interval", _half),
+        Column("sent", size),
+    ]
+    rows: list[list[Any]] = []
+    base: dict[int, float] | None = None
+    for label, group in groups.items():
+        by_seed = {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(figure)) is not None}
+        if not by_seed:
+            rows.append([label, 0, None, None, None, None, None])
+            continue
+        found = interval(list(by_seed.values()))
+        difference: Interval | None = None
+        if base is not None and (both := sorted(base.keys() & by_seed.keys())):
+            difference = paired([by_seed[seed] for seed in both], [base[seed] for seed in both])
+        base = by_seed if base is None else base
+        rows.append(
+            [
+                label,
+                found.runs,
+                found.mean,
+                found.half,
+                difference.mean if difference else None,
+                difference.half if difference else None,
+                group.mean("bytes_sent"),
+            ]
+        )
+    notes = ["difference: to the first point, paired by seed; intervals by Student's t over seeds"]
+    return Table("", columns, rows, notes + caveats((label, group.runs) for label, group in groups.items()))
+
+
+def forecast_table(found: Forecast) -> Table:
+    """Return a table that describes a run before it begins."""
+    config, joins, parts = found.config, found.joins, len(found.messages)
+    late = ", ".join(f"{client} at {time:.1f}" for client, time in sorted(joins.items(), key=lambda j: j[1])[:8])
+    lines = {
+        "task": config.task.function or f"{config.data.source}, {config.data.partition}, {config.task.model}",
+        "method": f"{config.method_name}: {_changed(config.method)}",
+        "clients": f"{config.clients:,}, seed {config.seed}",
+        "training samples": f"{_range(found.samples)} a client; for testing {_range(found.tests)}",
+        "join late": f"{len(joins)}: {late}{', ...' if len(joins) > 8 else ''}" if joins else "nobody",
+        "participation": _changed(config.participation),
+        "neighbours": _changed(config.neighbours),
+        "network": _changed(config.network),
+        "compute event": f"{_range(found.steps)} steps, pseudo-time {_range(found.paces)}",
+        "horizon": f"{config.horizon:g}: about {found.events:,.0f} compute events, "
+        f"{found.training_steps:,.0f} training steps",
+        "model": f"{found.parameters:,} parameters, {size(found.model_bytes)}",
+        "a message": (size(max(found.messages)) if found.receivers else "nothing")
+        + (f", in {parts} parts" if parts > 1 else ""),
+        "a push": f"{size(found.push_bytes)} to {number(found.receivers)} receivers{' each' if parts > 1 else ''}",
+        "sent in all": f"about {size(found.events * found.push_bytes)}",
+        "memory": f"about {size(found.memory)} for models, optimisers and full mailboxes, beside the data",
+        "executor": f"{config.executor.kind}, {config.executor.size} workers",
+    }
+    title = f"{config.task_name}, {config.method_name}: a dry run"
+    return Table(title, [Column("", left=True), Column("", left=True)], [list(line) for line in lines.items()])
+
+
+def _changed(section: Any) -> str:
+    """Return what differs from the defaults, and always the kind."""
+    changed = [
+        f"{field.name} {getattr(section, field.name)}"
+        for field in fields(section)
+        if field.name == "kind" or getattr(section, field.name) != field.default
+    ]
+    return ", ".join(changed) or "as usual"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, middle, high = min(values), statistics.median(values), max(values)
+    return number(low) if low == high else f"{number(low)} to {number(high)} (median {number(middle)})"
+
+
+def theory_table(run: Run) -> Table:
+    """Return a table of what a run measured of the paper's convergence theorem; a note names the meters it lacks."""
+    rows, off = [], set()
+    for symbol, meaning, where, meter in _TERMS:
+        value = run.number(where)
+        if value is None:
+            off.add(meter)
+        else:
+            rows.append([symbol, meaning, value])
+    notes = (
+        [f"not measured: meters.names lacks {', '.join(sorted(off))}, or the method has no such term"] if off else []
+    )
+    columns = [Column("symbol", left=True), Column("what it is", left=True), Column("measured", number)]
+    return Table("The theorem's terms, as measured", columns, rows if run.summary else [], notes)
+
+
+def late_clients(run: Run) -> Table:
+    """Return a table of the clients that joined late: when, the best accuracy of each, and the last."""
+    rows = []
+    for client, joined in run.joins().items():
+        values = run.client_series(client)[1]
+        rows.append([client, joined, max(values, default=None), values[-1] if values else None])
+    columns = [Column("client"), Column("joined at", "{:.1f}".format), Column("best %", percent)]
+    return Table("Clients that joined late", [*columns, Column("at the end %", percent)], rows)
+
+
+def _half(value: float | None) -> str:
+    return "-" if value is None else f"± {100 * value:.1f}"
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:+.1f}"

@@ -1,0 +1,193 @@
+"""`pushcen certs ...`, `forget`, `refound` and `audit`: who belongs to a network, and where its mass is."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="A network's authority and the certificates of its peers.", no_args_is_help=True)
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The authority's folder.")]
+To = Annotated[str, typer.Option(metavar="HOST:PORT", help="Tell a running peer, which passes it on.")]
+
+
+@app.command()
+def init(
+    folder: Folder,
+    founder: Annotated[list[str], typer.Option(help="A peer that starts with mass; may be repeated.")],
+    network: Annotated[str, typer.Option(help="The network's name.")] = "network",
+    days: Annotated[int, typer.Option(min=1, help="How many days the authority's certificate is valid.")] = 3650,
+) -> None:
+    """Make a network: its authority, and the signed description of who founded it."""
+    from pushcen.runtime.authority import Authority
+
+    authority = Authority.found(folder, network, founder, days)
+    typer.echo(f"network {network}, founded by {', '.join(founder)}; fingerprint {authority.network.fingerprint}")
+    typer.echo(f"keep {folder / 'authority.key'} safe, and off the peers; next: pushcen certs issue {folder} NAME")
+
+
+@app.command()
+def issue(
+    folder: Folder,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Peers to make certificates for.")],
+    days: Annotated[int, typer.Option(min=1, help="How many days they are valid.")] = 365,
+    out: Annotated[Path | None, typer.Option(help="The folder for the files of a single peer [FOLDER/NAME].")] = None,
+) -> None:
+    """Make a key and a certificate for each peer, in a folder to take to its machine."""
+    from pushcen.errors import OptionError
+    from pushcen.runtime.authority import Authority
+
+    if out is not None and len(names) > 1:
+        raise OptionError(f"--out {out}: is for one peer's files, not for those of {', '.join(names)}")
+    authority = Authority.open(folder)
+    for name in names:
+        typer.echo(f"{name}: take {authority.issue(name, days, out)} to its machine, for `pushcen peer --certs`")
+
+
+@app.command()
+def revoke(folder: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The peer.")], to: To = "") -> None:
+    """Revoke all certificates of a peer. Tell one running peer; it tells the others."""
+    from pushcen.runtime.authority import Authority
+
+    authority = Authority.open(folder)
+    record = authority.revoke(name)
+    typer.echo(f"revoked {name}; the new list is {folder / 'revoked.signed'}")
+    if to:
+        tell(authority, record, to)
+    else:
+        typer.echo("it takes effect once a peer has it: --to HOST:PORT, or copy it to a peer's certificates")
+
+
+@app.command()
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of an authority, or of a peer.")],
+) -> None:
+    """Show a network, and who has certificates of it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from pushcen.runtime.authority import Authority, read_signed, read_trust
+    from pushcen.runtime.certificates import member_of, read_certificate
+
+    console, trust = Console(highlight=False), read_trust(folder)
+    network = trust.network
+    console.print(f"network {network.name}, fingerprint {network.fingerprint}, list of revoked number {trust.revision}")
+    console.print(f"founders: {', '.join(network.founders)}")
+    if (folder / "refound.signed").exists():
+        _, fields = trust.verify(read_signed(folder / "refound.signed"))
+        console.print(f"generation {fields['generation']}, founded anew by {', '.join(fields['founders'])}")
+    table = Table("peer", "serial", "until", "founder", "revoked")
+    if (folder / "issued.json").exists():
+        rows = [(e["name"], e["serial"], e["until"]) for e in Authority.open(folder).issued()]
+    else:
+        certificate = read_certificate(folder / "peer.pem")
+        until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+        rows = [(member_of(certificate)[1], f"{certificate.serial_number:x}", until)]
+    for name, serial, until in rows:
+        marks = ["yes" if fact else "" for fact in (name in network.founders, int(serial, 16) in trust.revoked)]
+        table.add_row(name, serial[:16], until, *marks)
+    console.print(table)
+
+
+def forget(
+    peer: Annotated[str, typer.Argument(metavar="NAME/EPOCH", help="The peer, as logs and audits name it.")],
+    authority: Annotated[Path, typer.Option(help="The authority's folder.")],
+    to: Annotated[str, typer.Option(metavar="HOST:PORT", help="A running peer, which passes it on.")],
+) -> None:
+    """Write off the mass of a peer that is gone for good: links to and from it are closed, on every peer.
+
+    This cannot be undone: if it comes back after all, it goes on in a new epoch, with no mass.
+    """
+    from pushcen.protocol.messages import check_id
+    from pushcen.runtime.authority import Authority
+
+    keeper = Authority.open(authority)
+    tell(keeper, keeper.forget(check_id(peer)), to)
+
+
+def refound(
+    authority: Folder,
+    to: Annotated[
+        list[str], typer.Option(metavar="HOST:PORT", help="A running peer, which passes it on; may be repeated.")
+    ],
+    founders: Annotated[
+        str, typer.Option(help="Who begins with one unit of mass, separated by commas [tell the last ones again].")
+    ] = "",
+    generation: Annotated[
+        int | None,
+        typer.Option(min=1, help="Its number [the next]; for an authority that lost count."),
+    ] = None,
+) -> None:
+    """Found a network anew: all earlier mass is void, and the founders begin with one unit each.
+
+    The last resort, after an attack or when too many disks were lost. All other peers, and those that come back later,
+    go on with no mass, from their models as they are. It cannot be undone, but it can be done again.
+    """
+    from pushcen.errors import NetworkError, OptionError
+    from pushcen.runtime.authority import Authority
+
+    keeper = Authority.open(authority)
+    if founders:
+        record = keeper.refound([name.strip() for name in founders.split(",")], generation)
+    elif keeper.generation().number and generation is None:
+        record = keeper.newest_refound()
+    else:
+        raise OptionError("--founders NAME,NAME: is needed, as this network has not been founded anew before")
+    now = keeper.generation()
+    typer.echo(f"generation {now.number}, founded by {', '.join(now.founders)}; the record is in {authority}")
+    told = 0
+    for address in to:
+        try:
+            tell(keeper, record, address)
+            told += 1
+        except NetworkError as error:
+            typer.echo(f"not told: {error}", err=True)
+    if not told:
+        raise NetworkError(f"nobody was told: `pushcen refound {authority} --to HOST:PORT` tells it again")
+
+
+def audit(
+    folders: Annotated[list[Path], typer.Argument(metavar="STATE", help="State folders of peers, stopped or running.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Check the ledgers of peers against each other: whether mass was lost or made, and where all of it is.
+
+    Exits with 0 if everything was seen and adds up; else with 1, and says what cannot be and what was not seen.
+    """
+    from pushcen.protocol import UNIT
+    from pushcen.runtime.audit import examine
+
+    findings = examine(folders)
+    found = findings.mass
+    if as_json:
+        more = {key: value for key, value in findings.__dict__.items() if key != "mass"}
+        typer.echo(json.dumps({**found.__dict__, "balanced": found.balanced, **more}, indent=2))
+    else:
+        for name in ("founded", "held", "on_links", "written_off"):
+            typer.echo(f"{name.replace('_', ' '):12} {getattr(found, name) / UNIT:14.9f}")
+        for rule, mass in found.destroyed.items():
+            typer.echo(f"destroyed    {mass / UNIT:14.9f}  ({rule})")
+        for who, mass in found.missing.items():
+            typer.echo(f"missing      {mass / UNIT:14.9f}  (at {who})")
+        for sentence in findings.wrong:
+            typer.echo(f"CANNOT BE    {sentence}")
+        for sentence in findings.unseen:
+            typer.echo(f"NOT SEEN     {sentence}")
+        if not findings.still:
+            typer.echo("peers are running: what cannot be is certain, sums are only near")
+        if findings.sound:
+            typer.echo("every quantum is somewhere")
+    if not findings.sound:
+        raise typer.Exit(1)
+
+
+def tell(authority: "object", record: "object", address: str) -> None:
+    """Send a signed record to a running peer, which keeps it and passes it on."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    import asyncio
+
+    from pushcen.runtime.operator import deliver
+
+    asyncio.run(deliver(authority, record, address))  # type: ignore[arg-type]
+    typer.echo(f"{address} has it, and passes it on")

@@ -1,0 +1,110 @@
+"""What a run would be, before it is run: who, when, how large, how long. Nothing is trained."""
+
+import statistics
+from dataclasses import dataclass
+
+from pushcen.config import Config
+from pushcen.learning import Learner, TaskFunction, build_task
+from pushcen.learning.samples import count
+from pushcen.streams import stream
+
+_AT_MOST = 200  # clients that are looked at; of more, so many evenly spread ones stand for all
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The numbers of a run that has not begun. Lists have an entry for each client that was looked at."""
+
+    config: Config
+    samples: list[int]
+    """Training samples."""
+    tests: list[int]
+    """Test samples."""
+    steps: list[int]
+    """Optimiser steps of a compute event."""
+    paces: list[float]
+    """Pseudo-time of a compute event."""
+    joins: dict[int, float]
+    """The clients that join late, and when."""
+    events: float
+    """Compute events of all clients together, about."""
+    training_steps: float
+    """Their optimiser steps."""
+    parameters: int
+    model_bytes: int
+    messages: list[int]
+    """Bytes of a message; of each of its parts, where a model is sent in parts."""
+    receivers: float
+    """To how many others a push goes, or each of its parts; a mean."""
+    memory: float
+    """Bytes of all models, optimisers and full mailboxes, about."""
+
+    @property
+    def push_bytes(self) -> float:
+        """Bytes of a push, to all its receivers."""
+        return sum(self.messages) * self.receivers
+
+
+def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
+    """Return what a run of this config would be.
+
+    >>> from pushcen.config import load_config
+    >>> small = forecast(load_config("digits", {"clients": 4, "horizon": 1.0}))
+    >>> small.parameters, small.receivers, sum(small.samples) + sum(small.tests)
+    (38282, 3, 1797)
+    """
+    looked = range(0, config.clients, -(-config.clients // _AT_MOST))
+    first, samples, tests = _clients(config, task or config.task_function(), looked)
+    joins = config.participation.join_times(config.clients, config.seed)
+    steps = [config.training.steps(one) for one in samples]
+    paces = [config.compute.pace(client, s, config.seed) for client, s in zip(looked, steps, strict=True)]
+    spans = [max(0.0, config.horizon - joins.get(client, 0.0)) for client in looked]
+    events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
+    scale = config.clients / len(looked)
+    model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in first.model.state_dict().values())
+    messages, receivers = list(first.sizes().values()), _receivers(config)
+    return Forecast(
+        config,
+        samples,
+        tests,
+        steps,
+        paces,
+        joins,
+        events=scale * sum(events),
+        training_steps=scale * sum(count * s for count, s in zip(events, steps, strict=True)),
+        parameters=sum(parameter.numel() for parameter in first.model.parameters()),
+        model_bytes=model_bytes,
+        messages=messages,
+        receivers=receivers,
+        memory=config.clients * _client_memory(config, model_bytes, sum(messages) if receivers else 0),
+    )
+
+
+def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Learner, list[int], list[int]]:
+    """Build the tasks of some clients; return the first one's learner, and the training and test samples of each."""
+    learner: Learner | None = None
+    samples, tests = [], []
+    for client in looked:
+        task = build_task(function, client, config.clients, config.seed)
+        if learner is None:
+            learner = Learner(task, config.method.update(), config.training, client=f"client {client}")
+        samples.append(count(task.train))
+        tests.append(count(task.test) if task.test is not None else 0)
+    assert learner is not None
+    return learner, samples, tests
+
+
+def _receivers(config: Config) -> float:
+    names = [str(client) for client in range(config.clients)]
+    edges = config.neighbours.edges(names, stream(config.seed, "graph"))
+    drawn = getattr(config.method, "receivers", None)
+    if edges is not None and (config.method.needs_graph or drawn is not None):
+        degree = statistics.fmean(len(to) for to in edges.values())
+        return degree if drawn is None else min(degree, drawn)
+    return min(drawn or 0, config.clients - 1)
+
+
+def _client_memory(config: Config, model: int, message: int) -> int:
+    momenta = {"adam": 2, "adamw": 2, "sgd": int(config.training.momentum > 0)}[config.training.optimiser]
+    waiting = min(getattr(config.method, "limit", 0) or config.clients, config.clients)
+    return model * (1 + momenta) + waiting * message
