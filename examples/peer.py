@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 
 import pushcen
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.protocol import UNIT
-from pushcen.runtime import Authority, Certified, Runtime, Setup, audit_folders, run_peer
+from pushcen.runtime import Authority, Certified, RuntimeOptions, Setup, audit_folders, run_peer
 from pushcen.runtime.local import free_ports
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -62,8 +62,8 @@ def setup(client: int) -> Setup:
         listen=addresses[client],
         join=[address for address in addresses if address != addresses[client]],
         method=pushcen.PushCen(clusters=16),
-        training=Training(lr=5e-3),
-        runtime=Runtime(start_with=2, pause=0.1),
+        training=TrainingOptions(lr=5e-3),
+        runtime=RuntimeOptions(start_with=2, pause=0.1),
         client=client,
         clients=len(NAMES),
     )

@@ -11,7 +11,7 @@ import torch
 from pushcen.codec import Accumulator, Payload, PayloadError, accumulate, payload_size
 from pushcen.config import Config
 from pushcen.errors import LedgerError, NetworkError, OptionError
-from pushcen.learning import Learner, Training, Work, build_task
+from pushcen.learning import Learner, TrainingOptions, Work, build_task
 from pushcen.methods import AsyncDFedAvg, PushCen, PushSum, method_named
 from pushcen.runtime.fingerprint import describe
 from pushcen.simulation import World as SimulatedWorld
@@ -121,7 +121,9 @@ def test_a_name_that_is_no_codec_is_refused():
 def test_it_trains_in_the_simulator_and_all_mass_is_kept():
     results = {}
     for codec in ("dense", TOPK):
-        world = SimulatedWorld(PushSum(codec=codec, receivers=3), Training(batch=16), clients=4, horizon=4.0, seed=3)
+        world = SimulatedWorld(
+            PushSum(codec=codec, receivers=3), TrainingOptions(batch=16), clients=4, horizon=4.0, seed=3
+        )
         results[codec] = simulate_world(world, digits)
     assert all(result["meters"]["mass"]["exact"] for result in results.values())
     sent = [result["traffic"]["bytes_sent"] for result in results.values()]
@@ -152,9 +154,9 @@ def test_it_trains_on_a_real_network_and_survives_a_restart(tmp_path):
 def test_without_it_peers_agree_with_those_of_before():
     """An option that was added, at its default, changes neither state folders nor what peers compare."""
     for method in (PushSum(), AsyncDFedAvg(), PushCen()):
-        about = describe(method, Training(), learner(method), 0)
+        about = describe(method, TrainingOptions(), learner(method), 0)
         assert not [key for key in about if "codec" in key]
-    about = describe(PushSum(codec=TOPK), Training(), learner(PushSum(codec=TOPK)), 0)
+    about = describe(PushSum(codec=TOPK), TrainingOptions(), learner(PushSum(codec=TOPK)), 0)
     assert (about["codec"], about["method.codec"]) == ("topk:TopK, number 128", "topk:TopK")
     assert len(about["codec.start"]) == 32
 
@@ -163,7 +165,7 @@ def test_a_codec_of_a_script_has_no_name_that_peers_could_share(monkeypatch):
     one = learner(PushSum(codec=TOPK))
     monkeypatch.setattr(type(one.update.codecs()[0]), "name", "__main__:TopK")
     with pytest.raises(OptionError, match="__main__:TopK: must be in a module of its own"):
-        describe(PushSum(codec=TOPK), Training(), one, 0)
+        describe(PushSum(codec=TOPK), TrainingOptions(), one, 0)
 
 
 def test_peers_without_it_are_refused_and_told_why(tmp_path):

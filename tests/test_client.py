@@ -8,7 +8,7 @@ import torch
 
 from pushcen.client import Client
 from pushcen.codec import Payload
-from pushcen.learning import Learner, State, Task, Training
+from pushcen.learning import Learner, State, Task, TrainingOptions
 from pushcen.methods import Place, method_named
 from pushcen.protocol import UNIT, Peer, from_bytes, name_of, to_bytes
 from pushcen.protocol.graphs import star
@@ -25,7 +25,7 @@ METHODS = {
     "independent": {},
 }
 NAMES = ["a", "b", "c", "d"]
-TRAINING = Training(batch=8, lr=0.01)
+TRAINING = TrainingOptions(batch=8, lr=0.01)
 
 
 def learner(method, name):

@@ -3,7 +3,7 @@
 import torch
 
 from pushcen.data import Iid, load, split
-from pushcen.learning import Learner, Task, Training, Work, build_task
+from pushcen.learning import Learner, Task, TrainingOptions, Work, build_task
 from pushcen.models import LeNet, SmallCNN, resnet18
 
 
@@ -37,6 +37,6 @@ def test_lenet_computes_what_the_paper_describes():
 def test_the_small_network_learns_digits():
     divided = split(load("digits"), 1, Iid(), seed=0)
     task = build_task(lambda client, _: Task(SmallCNN(), divided[client].train, divided[client].test), 0, 1)
-    learner = Learner(task, training=Training(epochs=4))
+    learner = Learner(task, training=TrainingOptions(epochs=4))
     learner.step(Work(1, []))
     assert learner.evaluate().metric > 0.9

@@ -39,7 +39,7 @@ def test_everything_that_it_names_is_there_and_is_what_it_is_elsewhere():
 def test_the_runtime_is_not_imported_before_it_is_asked_for():
     program = """
 import sys
-import pushcen.runtime.settings
+import pushcen.runtime.options
 assert "grpc" not in sys.modules
 from pushcen.runtime import *
 assert "grpc" in sys.modules and callable(run_peer) and Authority and Certified and Setup and Runtime and audit_folders

@@ -18,14 +18,14 @@ from pushcen.codec import (
     Fragment,
     Schema,
     accumulate,
-    anywhere,
     compiled,
     cpu,
     encode,
+    torch_kernels,
 )
 from pushcen.codec.bins import Bins, sample_stride
-from pushcen.codec.cells import Cells
 from pushcen.codec.clustering import fit
+from pushcen.codec.codebook import Codebook
 from pushcen.codec.jit import kernel
 from pushcen.codec.optimum import best_centroids
 from pushcen.models import LeNet
@@ -47,8 +47,8 @@ def index_list(packed, bits, count):
 def test_histograms_are_equal(size):
     weights = layer(size)
     bins = Bins.fit(weights[:: sample_stride(size)].numpy(), cpu.largest(weights), 32)
-    assert cpu.largest(weights) == anywhere.largest(weights)
-    for ours, theirs in zip(cpu.histogram(weights, bins), anywhere.histogram(weights, bins), strict=True):
+    assert cpu.largest(weights) == torch_kernels.largest(weights)
+    for ours, theirs in zip(cpu.histogram(weights, bins), torch_kernels.histogram(weights, bins), strict=True):
         assert np.array_equal(ours, theirs)
 
 
@@ -60,10 +60,10 @@ def test_assigned_and_packed_indices_are_equal(size, clusters):
     bits = math.ceil(math.log2(clusters))
     length = -(-size * bits // 8)
     indices = cpu.assign(weights, cells, bins)
-    assert torch.equal(indices, anywhere.assign(weights, cells, bins))
+    assert torch.equal(indices, torch_kernels.assign(weights, cells, bins))
     packed = np.zeros((2, length + cpu.SPARE), np.uint8)
     cpu.assign_packed(weights, cells, bins, bits, packed[0])
-    anywhere.assign_packed(weights, cells, bins, bits, packed[1])
+    torch_kernels.assign_packed(weights, cells, bins, bits, packed[1])
     assert (packed[0, :length] == packed[1, :length]).all()
     if size < 10_000:
         assert index_list(packed[0, :length], bits, size) == indices.tolist()
@@ -79,7 +79,7 @@ def test_adding_from_packed_indices_is_equal(size, bits):
     spans = np.array([[1, size + 1], [size + 1, 2 * size + 1], [2 * size + 4, 3 * size + 4]])
     sums = before.clone(), before.clone()
     cpu.add_packed(packed, bits, tables, spans, sums[0])
-    anywhere.add_packed(packed, bits, tables, spans, sums[1])
+    torch_kernels.add_packed(packed, bits, tables, spans, sums[1])
     assert torch.equal(*sums)
     if size < 10_000:
         for row, table, (begin, end) in zip(packed.reshape(3, length), tables, spans.tolist(), strict=True):
@@ -93,7 +93,7 @@ def test_adding_from_packed_indices_is_equal(size, bits):
 def test_adding_values_is_equal(size):
     sums = layer(2 * size + 3, seed=1), layer(2 * size + 3, seed=1)
     spans = np.array([[0, size], [size + 2, 2 * size + 2]])
-    for kernels, into in zip((cpu, anywhere), sums, strict=True):
+    for kernels, into in zip((cpu, torch_kernels), sums, strict=True):
         kernels.add_values(layer(2 * size).numpy(), 0.3, spans, into)
     assert torch.equal(*sums)
     changed = sums[0] != layer(2 * size + 3, seed=1)
@@ -122,7 +122,7 @@ def located(row, bins):
 
 
 def test_what_is_exactly_zero_has_the_zero_index_even_among_equal_centroids():
-    cells = Cells.nearest(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), zero_index=2)
+    cells = Codebook.nearest(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), zero_index=2)
     bins = Bins(np.float32(1), 14, 2000)
     assert cpu.assign(torch.zeros(3), cells, bins).tolist() == [2, 2, 2]
 
@@ -139,7 +139,7 @@ def test_a_whole_message_is_the_same_on_any_device(codec, monkeypatch):
     model = LeNet(10)
     schema = Schema.of(model)
     messages, sums = [], []
-    for kernels in (cpu, anywhere):
+    for kernels in (cpu, torch_kernels):
         monkeypatch.setattr(pushcen.codec.clustering, "cpu", kernels)
         into = Accumulator.zeros(schema)
         messages.append(encode(model, codec).data)

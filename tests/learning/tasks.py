@@ -7,7 +7,7 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from pushcen.learning import Learner, Task, Training
+from pushcen.learning import Learner, Task, TrainingOptions
 from pushcen.methods import method_named
 
 
@@ -28,7 +28,7 @@ def tiny_model(seed=0, inputs=6, hidden=8, classes=4):
 
 
 def tiny_learner(method="pushcen", seed=0, model=None, data=None, training=None, **options):
-    training = training or Training(epochs=2, batch=8, lr=0.01)
+    training = training or TrainingOptions(epochs=2, batch=8, lr=0.01)
     method = method_named(method)(**options) if isinstance(method, str) else method
     task = Task(tiny_model(seed) if model is None else copy.deepcopy(model), data or tiny_data(seed))
     return Learner(task, method.update(), training, client=f"client {seed}", seed=seed)

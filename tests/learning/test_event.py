@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from pushcen.codec import decode
-from pushcen.learning import Model, Training, Work
+from pushcen.learning import Model, TrainingOptions, Work
 from pushcen.protocol import UNIT
 from tests.learning.plain import Plain, PlainFragments
 from tests.learning.tasks import tiny_data, tiny_learner, tiny_model
 
 TIGHT, ADAM = 2e-6, 2e-5
-SGD = Training(epochs=2, batch=8, optimiser="sgd", lr=0.1)
+SGD = TrainingOptions(epochs=2, batch=8, optimiser="sgd", lr=0.1)
 WEIGHTS = [UNIT // 3, 5 * UNIT // 7, UNIT // 11, 2 * UNIT]
 
 
@@ -132,7 +132,7 @@ class TestPushCenIsItsEquations:
         pair.event(UNIT // 7, folds=weighed(sent[1:3]))
 
     def test_who_adopts_starts_from_what_came_alone(self, options, profile):
-        training = Training(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9)
+        training = TrainingOptions(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9)
         sent = neighbours("pushcen", **shipped(options, profile))
         pair = Pair("pushcen", training=training, **shipped(options, profile))
         pair.event(UNIT, weighed(sent[:2]))
@@ -140,9 +140,9 @@ class TestPushCenIsItsEquations:
 
 
 OPTIMISERS = [
-    Training(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9, weight_decay=0.01),
-    Training(epochs=2, batch=8, optimiser="adam", lr=0.01, weight_decay=0.01),
-    Training(epochs=2, batch=8, optimiser="adamw", lr=0.01, weight_decay=0.1),
+    TrainingOptions(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9, weight_decay=0.01),
+    TrainingOptions(epochs=2, batch=8, optimiser="adam", lr=0.01, weight_decay=0.01),
+    TrainingOptions(epochs=2, batch=8, optimiser="adamw", lr=0.01, weight_decay=0.1),
 ]
 
 
@@ -190,6 +190,6 @@ def test_divshare_averages_each_coordinate_over_itself_and_the_fragments_that_ho
 
 
 def test_the_reported_loss_has_no_regulariser_in_it():
-    whole = Training(batch=20)
+    whole = TrainingOptions(batch=20)
     pulled, free = (Pair("pushcen", training=whole, clusters=8, mask=False, strength=s).real for s in (50.0, 0.0))
     assert pulled.step(Work(1, [])).loss == free.step(Work(1, [])).loss

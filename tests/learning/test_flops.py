@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Work
+from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Work
 from pushcen.learning import flops as counter
 from pushcen.models import LeNet, resnet18
 from tests.learning.tasks import tiny_data, tiny_learner, tiny_model
@@ -25,7 +25,7 @@ def mlp_step(batch, inputs=6, hidden=8, classes=4):
 
 @pytest.mark.parametrize(("samples", "epochs", "batches"), [(20, 2, [8] * 4), (64, 1, [8] * 8), (5, 3, [5] * 3)])
 def test_training_of_a_perceptron_is_counted_as_by_hand(samples, epochs, batches):
-    training = Training(epochs=epochs, batch=8)
+    training = TrainingOptions(epochs=epochs, batch=8)
     learner = tiny_learner("independent", data=tiny_data(samples=samples), training=training)
     for _ in range(2):  # the second event is not counted again, and costs the same
         assert learner.step(Work(1, [])).flops == sum(map(mlp_step, batches))
@@ -34,7 +34,7 @@ def test_training_of_a_perceptron_is_counted_as_by_hand(samples, epochs, batches
 def test_training_of_a_convolution_is_counted_as_by_hand():
     model = nn.Sequential(nn.Conv2d(3, 5, 3), nn.Flatten(), nn.Linear(5 * 4 * 4, 2))
     data = torch.randn(7, 3, 6, 6), torch.randint(2, (7,))
-    outcome = Learner(Task(model, data), None, Training(batch=7)).step(Work(1, []))
+    outcome = Learner(Task(model, data), None, TrainingOptions(batch=7)).step(Work(1, []))
     convolution, linear = 2 * 7 * (4 * 4 * 5) * (3 * 3 * 3), 2 * 7 * 80 * 2
     assert outcome.flops == 2 * convolution + 3 * linear
 
@@ -50,12 +50,12 @@ def test_models_that_print_alike_are_counted_apart():
 
     assert repr(Bare(3)) == repr(Bare(30))
     for hidden in (3, 30):
-        outcome = Learner(Task(Bare(hidden), tiny_data()), None, Training(batch=20)).step(Work(1, []))
+        outcome = Learner(Task(Bare(hidden), tiny_data()), None, TrainingOptions(batch=20)).step(Work(1, []))
         assert outcome.flops == mlp_step(20, hidden=hidden)
 
 
 def test_merging_costs_a_multiplication_and_an_addition_for_each_weight_and_model():
-    learner = tiny_learner("push-sum", training=Training(batch=20))
+    learner = tiny_learner("push-sum", training=TrainingOptions(batch=20))
     alone = learner.step(Work(1, [])).flops
     sent = [tiny_learner("push-sum", seed).encode() for seed in (1, 2, 3)]
     merged = learner.step(Work(1, [Model(1, 0, one) for one in sent])).flops
@@ -139,7 +139,7 @@ def test_each_step_adds_what_regulariser_and_mask_cost(options, each, clustering
 
 
 def test_an_events_operations_are_the_sum_of_its_parts():
-    learner = tiny_learner(clusters=8, training=Training(batch=20))
+    learner = tiny_learner(clusters=8, training=TrainingOptions(batch=20))
     assert learner.step(Work(1, [])).flops == mlp_step(20) + learner.update.flops(1)
     sent = tiny_learner(seed=1, clusters=8).encode()
     expected = mlp_step(20) + learner.update.flops(1) + 2 * 2 * learner.schema.size

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pushcen.errors import LearningError, ModelError
-from pushcen.learning import Learner, Model, Task, Training, Work
+from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
 from pushcen.methods import AsyncDFedAvg, DivShare, PushCen, PushSum
 from pushcen.runtime.fingerprint import describe, difference, digest
 from pushcen.simulation import World, simulate_world
@@ -31,7 +31,7 @@ def half_frozen(seed=0):
 
 
 def learner_of(model, method=METHODS[0], **options):
-    training = Training(batch=8, lr=0.01, weight_decay=0.1, optimiser="adamw", **options)
+    training = TrainingOptions(batch=8, lr=0.01, weight_decay=0.1, optimiser="adamw", **options)
     return Learner(Task(model, tiny_data(), tiny_data()), method.update(), training, client="client 7")
 
 
@@ -127,7 +127,7 @@ def world_of(model):
         inputs, targets = digits_of(client, clients, 40)
         return Task(model(client), (inputs, targets), (inputs, targets))
 
-    return simulate_world(World(PushCen(clusters=8), Training(batch=16), clients=3, horizon=1.0), task)
+    return simulate_world(World(PushCen(clusters=8), TrainingOptions(batch=16), clients=3, horizon=1.0), task)
 
 
 def backbone(client, other=None):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.methods import PushCen
 from pushcen.protocol import UNIT
 from tests.learning.world import World
@@ -110,7 +110,7 @@ def test_lemma_6_the_reference_moves_by_training_broadcast_and_what_rides_on_new
     assert (now - start).norm() > 0.1
 
 
-STEEP = Training(epochs=2, batch=8, optimiser="sgd", lr=0.05)
+STEEP = TrainingOptions(epochs=2, batch=8, optimiser="sgd", lr=0.05)
 
 
 def trained(strength=1.0, training=STEEP, events=12, **options):
@@ -136,7 +136,7 @@ def test_lemma_4_drift_is_bounded_by_the_regularised_gradients(strength):
 def test_lemma_4_leaves_out_what_pruning_takes():
     """Where the drift is counted from the merged weights, as the lemma has it, pruning comes on top."""
     broken = 0
-    for step in trained(clusters=4, training=Training(batch=64, optimiser="sgd", lr=1e-3)):
+    for step in trained(clusters=4, training=TrainingOptions(batch=64, optimiser="sgd", lr=1e-3)):
         path, whole = step.update.path, step.update.whole
         bound = len(whole) * 1e-6 * sum(float(g.square().sum()) for g in whole)
         pruned = (step.merged - path[0]).norm()
@@ -196,7 +196,7 @@ def least_rho(world, events, window):
     return found.x[0] ** (1 / window), errors
 
 
-GENTLE = Training(batch=32, optimiser="sgd", lr=0.02)
+GENTLE = TrainingOptions(batch=32, optimiser="sgd", lr=0.02)
 
 
 def test_lemma_3_disagreement_contracts_at_a_rate_below_one():

@@ -5,14 +5,14 @@ import warnings
 import pytest
 import torch
 
-from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Work
+from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Work
 from pushcen.protocol import UNIT
 from tests.learning.tasks import tiny_data, tiny_learner, tiny_model
 
 OPTIMISERS = {
-    "sgd with momentum": Training(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9),
-    "adam": Training(epochs=2, batch=8, optimiser="adam", lr=0.05),
-    "adamw": Training(epochs=2, batch=8, optimiser="adamw", lr=0.05, weight_decay=0.1),
+    "sgd with momentum": TrainingOptions(epochs=2, batch=8, optimiser="sgd", lr=0.1, momentum=0.9),
+    "adam": TrainingOptions(epochs=2, batch=8, optimiser="adam", lr=0.05),
+    "adamw": TrainingOptions(epochs=2, batch=8, optimiser="adamw", lr=0.05, weight_decay=0.1),
 }
 
 
@@ -136,7 +136,7 @@ def test_anchors_and_masks_need_no_gradient_and_are_let_go_after_training():
             super().before_step()
             seen.extend(layer.anchor.requires_grad or layer.weights.requires_grad for layer in self._layers)
 
-    learner = Learner(Task(tiny_model(), tiny_data()), Looks(8), Training(batch=8))
+    learner = Learner(Task(tiny_model(), tiny_data()), Looks(8), TrainingOptions(batch=8))
     learner.step(Work(1, []))
     assert seen
     assert not any(seen)
@@ -166,6 +166,6 @@ def test_a_learning_rate_beyond_the_theorem_warns(lr, options, warns):
     """1 / (4 lambda) = 2.5; with a mean the strength of a layer is divided by its size, and the smaller one has 32."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        tiny_learner(training=Training(optimiser="sgd", lr=lr), clusters=8, **options)
+        tiny_learner(training=TrainingOptions(optimiser="sgd", lr=lr), clusters=8, **options)
     assert bool(seen) == warns
     assert all("the theorem asks for at most 1 / (4 lambda)" in str(one.message) for one in seen)

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 from pushcen.cli import app
 from pushcen.errors import OptionError, TaskError
-from pushcen.learning import CentroidUpdate, Learner, State, Task, Training, Work, build_task
+from pushcen.learning import CentroidUpdate, Learner, State, Task, TrainingOptions, Work, build_task
 from tests.learning.tasks import tiny_data, tiny_model
 from tests.learning.test_task import Rows
 
 X, Y = tiny_data()
-BATCHES = Training(epochs=2, batch=8, lr=0.01)
+BATCHES = TrainingOptions(epochs=2, batch=8, lr=0.01)
 Pair = collections.namedtuple("Pair", "inputs targets")
 
 
@@ -134,9 +134,9 @@ def test_errors_in_the_users_code_say_where_and_what_may_help():
 
 def test_a_device_that_is_not_there_is_refused_by_its_key():
     with pytest.raises(OptionError, match=r"training.device = 'cuda:77': is not there .*cpu would do"):
-        learner_of(training=Training(device="cuda:77"))
+        learner_of(training=TrainingOptions(device="cuda:77"))
     with pytest.raises(OptionError, match=r"training.device = 'meta': must be cpu"):
-        Training(device="meta")
+        TrainingOptions(device="meta")
 
 
 class Waves(nn.Module):
@@ -158,7 +158,7 @@ class Waves(nn.Module):
         self.extra = state
 
 
-@pytest.mark.parametrize("training", [BATCHES, Training(batch=8, optimiser="sgd", lr=0.1, momentum=0.9)])
+@pytest.mark.parametrize("training", [BATCHES, TrainingOptions(batch=8, optimiser="sgd", lr=0.1, momentum=0.9)])
 @pytest.mark.parametrize(
     "extra", [None, {"seen": [1, 2.5], "name": "a"}, torch.arange(3)], ids=["none", "plain", "tensor"]
 )

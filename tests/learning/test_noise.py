@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from pushcen.learning import CentroidUpdate, Learner, Task, Training, Work
+from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Work
 from tests.learning.tasks import tiny_data
 from tests.simulation.test_determinism import Stops, files
 from tests.simulation.worlds import run
@@ -58,7 +58,7 @@ NOISE = {
 def learner_of(noise, seed=3):
     torch.manual_seed(0)
     model = nn.Sequential(NOISE[noise](), nn.Linear(6, 4))
-    return Learner(Task(model, (X, Y)), CentroidUpdate(8), Training(batch=8), seed=seed)
+    return Learner(Task(model, (X, Y)), CentroidUpdate(8), TrainingOptions(batch=8), seed=seed)
 
 
 @pytest.mark.parametrize("noise", NOISE)
@@ -113,7 +113,7 @@ def test_any_number_of_workers_and_any_interruption_gives_the_same_bytes(tmp_pat
 
 
 def test_what_draws_nothing_saves_no_state_and_costs_nothing_after_its_first_event():
-    learner = Learner(Task(nn.Linear(6, 4), (X, Y)), training=Training(batch=8))
+    learner = Learner(Task(nn.Linear(6, 4), (X, Y)), training=TrainingOptions(batch=8))
     learner.step(Work(1, []))
     assert "noise" not in learner.save().tensors
     with learner._noise.own():
@@ -131,4 +131,4 @@ def test_an_event_that_fails_is_drawn_for_too():
 
 def test_scripted_modules_can_be_trained():
     model = nn.Sequential(torch.jit.script(nn.Sequential(nn.Linear(6, 4), nn.Dropout(0.5))))
-    assert Learner(Task(model, (X, Y)), training=Training(batch=8)).step(Work(1, [])).steps == 2
+    assert Learner(Task(model, (X, Y)), training=TrainingOptions(batch=8)).step(Work(1, [])).steps == 2

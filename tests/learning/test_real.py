@@ -5,7 +5,7 @@ import torch
 
 from pushcen.data import load
 from pushcen.data.sources import cached
-from pushcen.learning import Learner, Task, Training, Work
+from pushcen.learning import Learner, Task, TrainingOptions, Work
 from pushcen.methods import method_named
 from pushcen.models import LeNet
 
@@ -29,7 +29,7 @@ def test_a_lenet_alone_learns_cifar10(cifar10, method):
     train = cifar10.inputs[:10_000], cifar10.labels[:10_000]
     test = cifar10.test_inputs[:2000], cifar10.test_labels[:2000]
     options = {"scale": "mean"} if method == "pushcen" else {}
-    learner = Learner(Task(model, train, test), method_named(method)(**options).update(), Training(), seed=0)
+    learner = Learner(Task(model, train, test), method_named(method)(**options).update(), TrainingOptions(), seed=0)
     for _ in range(4):
         learner.step(Work(1, []), encode=False)
     assert learner.evaluate().metric > 0.5

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pushcen.learning import Learner, Model, State, Task, Training, Work
+from pushcen.learning import Learner, Model, State, Task, TrainingOptions, Work
 from pushcen.methods import method_named
 from pushcen.protocol import UNIT
 from tests.learning.tasks import generator
@@ -23,9 +23,9 @@ METHODS = {
     "independent": {},
 }
 OPTIMISERS = {
-    "sgd": Training(batch=8, optimiser="sgd", lr=0.05, momentum=0.9),
-    "adam": Training(epochs=2, batch=8, lr=0.01),
-    "plain sgd, shared BatchNorm": Training(batch=8, optimiser="sgd", lr=0.05, batch_norm="shared"),
+    "sgd": TrainingOptions(batch=8, optimiser="sgd", lr=0.05, momentum=0.9),
+    "adam": TrainingOptions(epochs=2, batch=8, lr=0.01),
+    "plain sgd, shared BatchNorm": TrainingOptions(batch=8, optimiser="sgd", lr=0.05, batch_norm="shared"),
 }
 
 

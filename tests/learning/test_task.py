@@ -7,11 +7,11 @@ from torch.utils.data import Dataset, TensorDataset
 
 from pushcen.codec import Schema, decode
 from pushcen.errors import LearningError, OptionError, PayloadError, TaskError
-from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Work, build_task, load_task
+from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Work, build_task, load_task
 from pushcen.protocol import UNIT
 from tests.learning.tasks import tiny_data, tiny_learner, tiny_model
 
-BATCHES = Training(epochs=2, batch=8, lr=0.01)
+BATCHES = TrainingOptions(epochs=2, batch=8, lr=0.01)
 
 
 class Rows(Dataset):
@@ -73,7 +73,9 @@ def test_samples_of_any_form_train_and_score_as_tensors_do(form):
 
 
 def test_a_client_with_fewer_samples_than_a_batch_trains_on_what_it_has():
-    learner = Learner(Task(tiny_model(), (X[:5], Y[:5])), None, Training(batch=32, epochs=3, optimiser="sgd", lr=0.1))
+    learner = Learner(
+        Task(tiny_model(), (X[:5], Y[:5])), None, TrainingOptions(batch=32, epochs=3, optimiser="sgd", lr=0.1)
+    )
     model = tiny_model()
     for _ in range(3):  # whole batches: the order does not matter
         model.zero_grad()
@@ -96,7 +98,7 @@ def test_an_incomplete_last_batch_is_left_out_and_the_others_are_drawn_without_r
     model = nn.Identity()
     model.bias = nn.Parameter(torch.zeros(2, 2))
     task = Task(model, (torch.arange(20.0, requires_grad=True), torch.zeros(20)), loss=loss)
-    Learner(task, None, Training(epochs=2, batch=8), seed=1).step(Work(1, []))
+    Learner(task, None, TrainingOptions(epochs=2, batch=8), seed=1).step(Work(1, []))
     assert [len(batch) for batch in seen] == [8, 8, 8, 8]
     for epoch in (seen[:2], seen[2:]):
         assert len({value for batch in epoch for value in batch}) == 16
@@ -179,7 +181,9 @@ def bn_learner(batch_norm, seed=0):
         model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4))
         nn.init.uniform_(model[1].weight)
         nn.init.uniform_(model[1].running_mean)
-    return Learner(Task(model, (X, Y), (X, Y)), None, Training(batch=8, lr=1e-9, batch_norm=batch_norm), seed=seed)
+    return Learner(
+        Task(model, (X, Y), (X, Y)), None, TrainingOptions(batch=8, lr=1e-9, batch_norm=batch_norm), seed=seed
+    )
 
 
 @pytest.mark.parametrize("batch_norm", ["local", "shared"])
@@ -235,7 +239,9 @@ def test_autocast_computes_in_bfloat16_and_the_loss_in_float32():
         return value
 
     fast, plain = (
-        Learner(Task(tiny_model(), (X, Y), (X, Y), loss=loss), CentroidUpdate(8), Training(batch=8, autocast=kind))
+        Learner(
+            Task(tiny_model(), (X, Y), (X, Y), loss=loss), CentroidUpdate(8), TrainingOptions(batch=8, autocast=kind)
+        )
         for kind in ("bfloat16", "off")
     )
     losses = fast.step(Work(1, [])).loss, plain.step(Work(1, [])).loss
@@ -264,7 +270,7 @@ def test_autocast_computes_in_bfloat16_and_the_loss_in_float32():
 )
 def test_training_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(OptionError) as error:
-        Training(**options)
+        TrainingOptions(**options)
     assert message in str(error.value)
 
 
@@ -332,7 +338,7 @@ def test_sizes_are_known_before_anything_is_encoded():
 
 def test_weights_spoilt_by_the_last_step_are_an_error_that_names_the_client():
     task = Task(nn.Linear(4, 2), (torch.randn(8, 4), torch.randint(2, (8,))))
-    learner = Learner(task, training=Training(optimiser="sgd", lr=1e38, batch=8), client="client 7")
+    learner = Learner(task, training=TrainingOptions(optimiser="sgd", lr=1e38, batch=8), client="client 7")
     with pytest.raises(LearningError, match=r"client 7, event 1: .*not finite|client 7, event 1: .*value of"):
         learner.step(Work(1, []))
 

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 
 from pushcen.codec import Centroids, Schema, cluster, decode, encode
-from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Work
+from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Work
 from pushcen.methods import AsyncDFedAvg, PushCen
 from pushcen.simulation import World, simulate_world
 from tests.learning.tasks import digits_of, generator, tiny_learner, tiny_model
 
-TRAINING = Training(batch=16, lr=0.01)
+TRAINING = TrainingOptions(batch=16, lr=0.01)
 
 
 def from_zero(classes=10):
@@ -131,7 +131,7 @@ def test_what_has_just_grown_is_not_pruned_for_being_small():
     with torch.no_grad():
         grown.copy_(torch.randn(grown.shape, generator=generator(1)))
         grown[:, :4] = 0
-    learner = learner_of(model, training=Training(batch=64, lr=1e-3))
+    learner = learner_of(model, training=TrainingOptions(batch=64, lr=1e-3))
     learner.step(Work(1, []))
     first = grown.detach().clone()
     assert (first[:, :4] != 0).all()

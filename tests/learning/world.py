@@ -12,7 +12,7 @@ from torch import nn
 
 from pushcen.client import Client
 from pushcen.codec import decode
-from pushcen.learning import CentroidUpdate, Learner, Task, Training, Update
+from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Update
 from pushcen.methods import Place, PushCen
 from pushcen.protocol import UNIT, Peer, audit
 from tests.learning.tasks import digits_of, row
@@ -98,7 +98,7 @@ def mlp(seed):
 class World:
     def __init__(self, clients=5, method=None, training=None, dense=False, seed=0, joiners=0, alike=True):
         self.method = method or PushCen(clusters=16, limit=3, receivers=2)
-        self.training = training or Training(batch=16, optimiser="sgd", lr=0.05)
+        self.training = training or TrainingOptions(batch=16, optimiser="sgd", lr=0.05)
         self.dense, self.alike = dense, alike
         self.rules = self.method.rules(Place("any"))
         self.rng = Random(seed)

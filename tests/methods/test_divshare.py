@@ -5,7 +5,7 @@ import torch
 
 from pushcen.codec import Accumulator, accumulate
 from pushcen.errors import PayloadError
-from pushcen.learning import Learner, Model, Task, Training, Work
+from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
 from pushcen.methods import DivShare
 from pushcen.models import LeNet
 from pushcen.protocol import UNIT
@@ -67,8 +67,8 @@ def test_counts_differ_by_coordinate():
 
 def test_training_between_is_plain():
     shared, alone = (
-        tiny_learner("divshare", training=Training(batch=8)),
-        tiny_learner("independent", training=Training(batch=8)),
+        tiny_learner("divshare", training=TrainingOptions(batch=8)),
+        tiny_learner("independent", training=TrainingOptions(batch=8)),
     )
     assert shared.step(Work(1, [])).loss == alone.step(Work(1, [])).loss
     assert torch.equal(row(shared), row(alone))

@@ -9,7 +9,7 @@ import torch
 
 from pushcen.client import Client
 from pushcen.errors import OptionError
-from pushcen.learning import Learner, Task, Training, Work
+from pushcen.learning import Learner, Task, TrainingOptions, Work
 from pushcen.methods import Place, Swift, SwiftRandom
 from pushcen.protocol import UNIT, Peer, name_of
 from tests.learning.tasks import tiny_data, tiny_model
@@ -75,7 +75,7 @@ def clients(edges, every=1):
     method, found = Swift(every=every), {}
     for name in edges:
         task = Task(tiny_model(), tiny_data(int(name)))
-        learner = Learner(task, method.update(), Training(batch=8, lr=1e-2), client=name, seed=int(name))
+        learner = Learner(task, method.update(), TrainingOptions(batch=8, lr=1e-2), client=name, seed=int(name))
         rules = method.rules(Place(name, edges, learner.encode()))
         found[name] = Client(Peer.found(name, rules), learner, Random(name))
     return found

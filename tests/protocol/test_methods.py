@@ -21,7 +21,7 @@ from pushcen.protocol import (
     swift_random,
 )
 from pushcen.protocol.graphs import k_out, ring, small_world, star, swift_coefficients
-from pushcen.protocol.rules import Buffer, Fragments, Rules, Stand
+from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Rules
 from pushcen.protocol.weights import Fixed
 
 
@@ -149,7 +149,7 @@ def test_rules_that_do_not_fit_are_refused():
     with pytest.raises(OptionError, match="mass needs a Buffer"):
         Rules(outbox=Fragments())
     with pytest.raises(OptionError, match=r"every = 0"):
-        Stand(every=0)
+        KeepLatest(every=0)
     with pytest.raises(OptionError, match="coefficients"):
         Fixed({"a": UNIT + 1})
     with pytest.raises(OptionError, match="1 or more"):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pushcen.errors import OptionError
-from pushcen.protocol import Afresh, Graph, Online, View, graphs
+from pushcen.protocol import BoundedView, FixedGraph, Online, RandomNeighbours, graphs
 
 
 def names(n):
@@ -17,7 +17,7 @@ def names(n):
 @given(st.integers(1, 60), st.integers(0, 20), st.integers(0, 99))
 def test_afresh_draws_different_online_peers(n, k, seed):
     online = Online(names(n))
-    drawn = Afresh(online, Random(seed)).draw("p0", k)
+    drawn = RandomNeighbours(online, Random(seed)).draw("p0", k)
     assert len(set(drawn)) == len(drawn) == (min(k, n - 1) if k else n - 1)
     assert "p0" not in drawn
     assert set(drawn) <= set(online.names)
@@ -26,7 +26,7 @@ def test_afresh_draws_different_online_peers(n, k, seed):
 @given(st.integers(2, 60), st.integers(0, 10), st.integers(0, 99), st.data())
 def test_a_view_meets_no_more_than_its_bound(n, k, seed, data):
     online = Online(names(n))
-    view = View(online, Random(seed), size=5, bound=8, every=2)
+    view = BoundedView(online, Random(seed), size=5, bound=8, every=2)
     met, gone = set(), 0
     for _ in range(60):
         if data.draw(st.booleans()):
@@ -47,7 +47,7 @@ def test_a_view_meets_no_more_than_its_bound(n, k, seed, data):
 
 def test_a_view_outlives_those_that_it_knew():
     online = Online(names(100))
-    view = View(online, Random(0))
+    view = BoundedView(online, Random(0))
     for at in range(3000):
         if at % 2:
             online.remove(online.names[1 + at % 99])
@@ -60,7 +60,7 @@ def test_a_view_outlives_those_that_it_knew():
 
 def test_a_view_changes_slowly_and_finds_a_substitute_for_who_is_gone():
     online = Online(names(100))
-    view = View(online, Random(0), size=10, bound=20, every=10)
+    view = BoundedView(online, Random(0), size=10, bound=20, every=10)
     first = set(view.draw("p0", 0))
     later = set(view.draw("p0", 0))
     assert len(first & later) >= 9
@@ -74,24 +74,24 @@ def test_a_view_changes_slowly_and_finds_a_substitute_for_who_is_gone():
 
 def test_bad_views_are_refused():
     with pytest.raises(OptionError, match=r"view.size = 9: must be from 1 to view.bound = 8"):
-        View(Online(), Random(0), size=9, bound=8)
+        BoundedView(Online(), Random(0), size=9, bound=8)
     with pytest.raises(OptionError, match=r"view.every = 0"):
-        View(Online(), Random(0), every=0)
+        BoundedView(Online(), Random(0), every=0)
 
 
 def test_nobody_online_is_nobody_to_push_to():
     online = Online(["me"])
     for neighbours in (
-        Afresh(online, Random(0)),
-        View(online, Random(0)),
-        Graph({"me": ("gone",)}, online, Random(0)),
+        RandomNeighbours(online, Random(0)),
+        BoundedView(online, Random(0)),
+        FixedGraph({"me": ("gone",)}, online, Random(0)),
     ):
         assert neighbours.draw("me", 10) == []
 
 
 def test_a_graph_offers_who_is_online():
     online = Online(["a", "b", "c"])
-    graph = Graph({"a": ("b", "c", "gone")}, online, Random(0))
+    graph = FixedGraph({"a": ("b", "c", "gone")}, online, Random(0))
     assert graph.draw("a", 0) == ["b", "c"]
     assert len(graph.draw("a", 1)) == 1
 

@@ -5,7 +5,7 @@ import math
 from pathlib import Path
 from random import Random
 
-from pushcen.simulation import Participation
+from pushcen.simulation import ParticipationOptions
 
 SPEED = {"pushcen": (0.93, 0.35), "async-dfedavg": (0.94, 0.33), "swift": (0.90, 0.28), "divshare": (0.88, 0.3)}
 BYTES = {"pushcen": 130_000, "async-dfedavg": 766_000, "swift": 612_000, "divshare": 306_000}
@@ -19,7 +19,7 @@ def make_run(folder: Path, method="pushcen", seed=0, clients=10, horizon=10, fin
     lines += ["[participation]", "delayed = 0.2", "earliest = 2.0", "latest = 6.0"]
     (folder / "config.toml").write_text("\n".join(lines) + "\n")
     rng, (top, rate) = Random(f"{method}{seed}"), SPEED.get(method, (0.8, 0.2))
-    joins = Participation(delayed=0.2, earliest=2.0, latest=6.0).join_times(clients, seed)
+    joins = ParticipationOptions(delayed=0.2, earliest=2.0, latest=6.0).join_times(clients, seed)
     rows = []
     for time in range(horizon + 1):
         each = [

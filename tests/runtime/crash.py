@@ -23,9 +23,9 @@ def maybe(moment):
 
 def install():
     from pushcen.learning import Learner
-    from pushcen.runtime.neighbours import Neighbours
+    from pushcen.runtime.channels import Channels
     from pushcen.runtime.service import Service
-    from pushcen.runtime.store import Store
+    from pushcen.runtime.state_folder import StateFolder
 
     def before(kind, name, moment):
         original = getattr(kind, name)
@@ -37,9 +37,9 @@ def install():
         setattr(kind, name, wrapped)
 
     before(Learner, "encode", "train")  # trained, nothing written
-    before(Store, "commit", "write")  # weights on disk, no commit
-    before(Neighbours, "send", "commit")  # committed, nothing sent
-    before(Neighbours, "_is_there", "send")  # some are sent, others are not
+    before(StateFolder, "commit", "write")  # weights on disk, no commit
+    before(Channels, "send", "commit")  # committed, nothing sent
+    before(Channels, "_is_there", "send")  # some are sent, others are not
     before(Service, "_check_mass", "receive")  # in the middle of an envelope, or with it read and not taken in
 
 

@@ -4,7 +4,7 @@ import contextlib
 
 import grpc
 
-from pushcen.runtime.identity import Certified
+from pushcen.runtime.security.identity import Certified
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import News
 

@@ -10,7 +10,7 @@ from pushcen.cli import app
 from pushcen.methods import AsyncDFedAvg
 from pushcen.protocol import UNIT
 from pushcen.runtime.audit import examine
-from pushcen.runtime.store import Store
+from pushcen.runtime.state_folder import StateFolder
 
 from .world import World, run, until
 
@@ -47,7 +47,7 @@ def audit(*folders):
 
 def forge(folder, change, drop=()):
     """Change the books of a stopped peer."""
-    store = Store(folder)
+    store = StateFolder(folder)
     state = store.load()["peer"]
     change(state)
     store.commit({"peer": state})
@@ -142,7 +142,7 @@ def test_copies_and_other_networks_are_told(ledgers, tmp_path, network):
     shutil.copytree(ledgers[0], tmp_path / "copy")
     code, said = audit(*ledgers, tmp_path / "copy")
     assert (code, "p0/1 has more than one ledger here" in said) == (1, True)
-    store = Store(ledgers[1])
+    store = StateFolder(ledgers[1])
     store.commit({"network": "another"})
     store.close()
     assert "different networks" in audit(*ledgers)[1]

@@ -7,11 +7,11 @@ import pytest
 
 from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT
-from pushcen.runtime.authority import Authority, read_trust
-from pushcen.runtime.certificates import der, make_certificate, new_key, read_certificate
-from pushcen.runtime.identity import Certified, Insecure
-from pushcen.runtime.records import Records, farewell_fields
-from pushcen.runtime.trust import sign, utc
+from pushcen.runtime.security.authority import Authority, read_trust
+from pushcen.runtime.security.certificates import der, make_certificate, new_key, read_certificate
+from pushcen.runtime.security.identity import Certified, Insecure
+from pushcen.runtime.security.records import Records, farewell_fields
+from pushcen.runtime.security.trust import sign, utc
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_without_certificates_only_on_this_machine():
 def test_an_expired_certificate_is_told_at_the_start(authority):
     key, ago = new_key(), utc() - datetime.timedelta(days=30)
     old = make_certificate(key, authority.root, authority.key, authority.network.fingerprint, "ann", 10, start=ago)
-    from pushcen.runtime.certificates import key_bytes, pem
+    from pushcen.runtime.security.certificates import key_bytes, pem
 
     folder = authority.folder / "ann"
     (folder / "peer.pem").write_bytes(pem(old))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, Envelope, epoch_of
 from pushcen.protocol.wire import header_bytes
-from pushcen.runtime.authority import Authority
 from pushcen.runtime.claims import Claims, Progress, read_word
-from pushcen.runtime.identity import Certified, Insecure
-from pushcen.runtime.trust import utc
+from pushcen.runtime.security.authority import Authority
+from pushcen.runtime.security.identity import Certified, Insecure
+from pushcen.runtime.security.trust import utc
 from pushcen.runtime.wire import Hello, Link, Piece, Signed
 
 from .liar import liar

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from pushcen.cli import app
 from pushcen.errors import LedgerError
-from pushcen.runtime.identity import Certified
 from pushcen.runtime.local import LocalNetwork, free_ports
-from pushcen.runtime.store import Store, read_state
+from pushcen.runtime.security.identity import Certified
+from pushcen.runtime.state_folder import StateFolder, read_state
 
 from .world import LIMIT, World, run, until, wait_until
 
@@ -94,7 +94,7 @@ def test_up_runs_a_network_and_leaves_a_run_that_adds_up(tmp_path):
     exported = pushcen("export", folder / "p0", "--out", out)
     assert exported.exit_code == 0, exported.output
     assert set(load_file(out)) == {"0.weight", "0.bias", "2.weight", "2.bias"}
-    store = Store(states[0])  # somebody changes the books: it is found
+    store = StateFolder(states[0])  # somebody changes the books: it is found
     state = store.load()["peer"]
     state["sent"] = dict.fromkeys(state["sent"], 0)
     store.commit({"peer": state})

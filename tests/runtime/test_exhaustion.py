@@ -17,11 +17,11 @@ from typer.testing import CliRunner
 
 from pushcen.cli import app
 from pushcen.runtime.gate import CALLS
-from pushcen.runtime.identity import Certified
 from pushcen.runtime.limits import raise_descriptors
 from pushcen.runtime.local import LocalNetwork, free_ports
 from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.operator import deliver
+from pushcen.runtime.security.identity import Certified
 
 from .world import World, run, until
 

@@ -10,8 +10,8 @@ import pytest
 
 from pushcen.errors import DivergenceError, TaskError
 from pushcen.protocol import UNIT
-from pushcen.runtime.neighbours import Line
-from pushcen.runtime.trust import utc
+from pushcen.runtime.channels import Line
+from pushcen.runtime.security.trust import utc
 
 from .wires import Wired, Wires
 from .world import LIMIT, World, run, until

@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, Farewell
-from pushcen.runtime.authority import Authority
 from pushcen.runtime.generations import Generation
-from pushcen.runtime.identity import Certified
 from pushcen.runtime.local import free_ports
-from pushcen.runtime.records import Records, farewell_fields
+from pushcen.runtime.security.authority import Authority
+from pushcen.runtime.security.identity import Certified
+from pushcen.runtime.security.records import Records, farewell_fields
 
 FIRST = 1 << 48 | 1
 

@@ -19,11 +19,11 @@ from pushcen.codec.wire import HEADER
 from pushcen.methods import DivShare, PushSum
 from pushcen.protocol import UNIT, Envelope
 from pushcen.protocol.wire import header_bytes
-from pushcen.runtime.authority import Authority
-from pushcen.runtime.certificates import key_bytes, make_certificate, new_key, pem
-from pushcen.runtime.identity import Certified
-from pushcen.runtime.neighbours import Line
+from pushcen.runtime.channels import Line
 from pushcen.runtime.operator import deliver
+from pushcen.runtime.security.authority import Authority
+from pushcen.runtime.security.certificates import key_bytes, make_certificate, new_key, pem
+from pushcen.runtime.security.identity import Certified
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import Hello, News, Piece, Signed
 from tests.codec.test_hostile import sealed

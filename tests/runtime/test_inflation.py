@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.protocol import UNIT, Envelope
 from pushcen.runtime.operator import deliver
 
@@ -10,7 +10,7 @@ from .test_hostile import piece, pieces
 from .world import World, run, until
 
 HONEST = ("p0", "p1", "p2")
-FAST = Training(lr=0.03)
+FAST = TrainingOptions(lr=0.03)
 
 
 async def inflate(world, name, payload):

@@ -10,9 +10,9 @@ from pushcen.learning import Learner
 from pushcen.methods import PushCen
 from pushcen.protocol import Envelope
 from pushcen.protocol.wire import header_bytes
-from pushcen.runtime.identity import Certified
+from pushcen.runtime.channels import Line
 from pushcen.runtime.local import LocalNetwork
-from pushcen.runtime.neighbours import Line
+from pushcen.runtime.security.identity import Certified
 from pushcen.runtime.wire.pieces import write_piece
 
 from .tasks import lenet

@@ -10,12 +10,12 @@ from pushcen.errors import OptionError
 from pushcen.protocol import Contact
 from pushcen.runtime.limits import Budget, Rate
 from pushcen.runtime.members import Members, check_address
-from pushcen.runtime.settings import Runtime
+from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.wire import Signed
 
 
 def members(**settings):
-    return Members("me", Runtime(**{"view": 4, "known": 8, **settings}), Random(0))
+    return Members("me", RuntimeOptions(**{"view": 4, "known": 8, **settings}), Random(0))
 
 
 def met(table, *names, now=0.0):

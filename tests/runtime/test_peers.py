@@ -8,9 +8,9 @@ import pytest
 from pushcen.errors import LedgerError, NetworkError
 from pushcen.methods import AsyncDFedAvg, DivShare, PushCen, SwiftRandom
 from pushcen.protocol import UNIT, epoch_of
+from pushcen.runtime.channels import Line
 from pushcen.runtime.claims import read_word
 from pushcen.runtime.export import weights_of
-from pushcen.runtime.neighbours import Line
 from pushcen.runtime.operator import deliver
 from pushcen.runtime.wire import Signed
 

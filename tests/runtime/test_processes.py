@@ -14,7 +14,7 @@ from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
 from pushcen.runtime.generations import generation_of
 from pushcen.runtime.local import LocalNetwork
-from pushcen.runtime.store import read_state
+from pushcen.runtime.state_folder import read_state
 
 DIGITS, TINY = "tests.runtime.tasks:digits", "tests.runtime.tasks:tiny"
 QUICK = {"runtime.gossip_every": 0.5, "runtime.hello_every": 1.0, "runtime.retry_first": 0.2, "runtime.retry_last": 2.0}

@@ -11,7 +11,7 @@ from pushcen.protocol import UNIT, Envelope
 from pushcen.runtime import driver
 from pushcen.runtime.generations import generation_of
 from pushcen.runtime.operator import deliver
-from pushcen.runtime.store import Store, read_state
+from pushcen.runtime.state_folder import StateFolder, read_state
 from pushcen.runtime.wire import Hello
 
 from .test_hostile import piece, pieces, state_of, victim
@@ -124,7 +124,7 @@ def test_a_founder_of_the_new_generation_founds_it_once(tmp_path, lost):
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_crash_leaves_the_old_generation_or_the_new_one_and_never_two_units(tmp_path, moment, monkeypatch):
     """Killed before or after the commit: record, epoch and unit are in the ledger together, or not at all."""
-    commit = Store.commit
+    commit = StateFolder.commit
 
     def crash(self, values, files=None):
         if self.folder.name == "p0" and generation_of(values.get("peer", {"peer": "p0/0"})["peer"]) == 1:
@@ -138,11 +138,11 @@ def test_a_crash_leaves_the_old_generation_or_the_new_one_and_never_two_units(tm
         await world.start(*world.names)
         await until(lambda: all(world.events(name) > 2 for name in world.names))
         await world.stop("p1")
-        monkeypatch.setattr(Store, "commit", crash)
+        monkeypatch.setattr(StateFolder, "commit", crash)
         record = world.authority.refound(["p0", "p1"])
         await deliver(world.authority, record, world.addresses["p0"])
         await until(lambda: world.lives["p0"].done(), 60)
-        monkeypatch.setattr(Store, "commit", commit)
+        monkeypatch.setattr(StateFolder, "commit", commit)
         await world.stop("p0")
         saved = read_state(world.state("p0"))
         entered = generation_of(saved["peer"]["peer"])

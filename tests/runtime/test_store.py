@@ -12,20 +12,20 @@ import torch
 
 from pushcen.errors import LedgerError
 from pushcen.runtime.export import weights_of
-from pushcen.runtime.store import Store, read_state
+from pushcen.runtime.state_folder import StateFolder, read_state
 
 TENSORS = {"model.weight": torch.arange(6.0)}
 
 
 def committed(folder, **values):
-    store = Store(folder)
+    store = StateFolder(folder)
     store.commit({"peer": {"held": 1}, **values}, {"weights": store.write("weights", TENSORS)})
     return store
 
 
 def test_what_is_committed_is_there_again(tmp_path):
     committed(tmp_path, rng=[1, 2]).close()
-    store = Store(tmp_path)
+    store = StateFolder(tmp_path)
     assert store.load()["peer"] == {"held": 1}
     assert torch.equal(store.tensors()["model.weight"], TENSORS["model.weight"])
     assert list(weights_of(tmp_path)) == ["weight"]
@@ -35,7 +35,7 @@ def test_a_file_that_no_commit_names_has_not_happened(tmp_path):
     store = committed(tmp_path)
     store.write("weights", {"model.weight": torch.zeros(6)})  # and the power fails
     store.close()
-    store = Store(tmp_path)
+    store = StateFolder(tmp_path)
     assert torch.equal(store.tensors()["model.weight"], TENSORS["model.weight"])
     store.commit({}, {"weights": store.write("weights", {"model.weight": torch.ones(6)})})
     assert torch.equal(store.tensors()["model.weight"], torch.ones(6))
@@ -58,7 +58,7 @@ def test_the_ledger_is_synced_at_every_commit(tmp_path):
 KILLED = """
 import os, sys, torch
 from pathlib import Path
-from pushcen.runtime.store import Store
+from pushcen.runtime.state_folder import Store
 store = Store(Path(sys.argv[1]))
 for i in range(1000):
     file = store.write("weights", {"model.weight": torch.full((1000,), float(i))})
@@ -72,14 +72,14 @@ def test_a_kill_leaves_a_whole_commit(tmp_path):
     process.stdout.readline()
     process.kill()
     process.wait()
-    store = Store(tmp_path)
+    store = StateFolder(tmp_path)
     events = store.load()["peer"]["events"]
     assert events >= 19
     assert store.tensors()["model.weight"].tolist() == [events] * 1000
 
 
 def opened(folder):
-    store = Store(folder)
+    store = StateFolder(folder)
     try:
         return store.tensors()
     finally:
@@ -121,15 +121,15 @@ def test_damage_is_told_and_nothing_is_overwritten(tmp_path, damage):
 def test_only_one_process_at_a_time(tmp_path):
     store = committed(tmp_path)
     with pytest.raises(LedgerError, match="another process"):
-        Store(tmp_path)
+        StateFolder(tmp_path)
     store.close()
-    Store(tmp_path).close()
+    StateFolder(tmp_path).close()
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LedgerError, match="must be able to write"):
-        Store(tmp_path / "file")
+        StateFolder(tmp_path / "file")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk")
@@ -154,9 +154,9 @@ def test_a_full_or_read_only_disk_is_told_and_leaves_the_last_commit(tmp_path, f
             store.close()
             subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
             with pytest.raises(LedgerError, match=r"[Rr]ead-only"):
-                Store(disk)
+                StateFolder(disk)
             subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
-        again = Store(disk)
+        again = StateFolder(disk)
         assert again.load()["peer"] == {"held": 1}
         assert torch.equal(again.tensors()["model.weight"], TENSORS["model.weight"])
         again.close()
@@ -170,11 +170,11 @@ def test_a_ledger_knows_that_it_is_a_copy(tmp_path):
     assert not store.is_copy()
     store.close()
     (tmp_path / "a").rename(tmp_path / "b")  # moved on one disk: still the same file
-    store = Store(tmp_path / "b")
+    store = StateFolder(tmp_path / "b")
     assert not store.is_copy()
     store.close()
     shutil.copytree(tmp_path / "b", tmp_path / "c")
-    store = Store(tmp_path / "c")
+    store = StateFolder(tmp_path / "c")
     assert store.is_copy()
     store.claim()
     assert not store.is_copy()

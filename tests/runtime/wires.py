@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from pushcen.runtime.identity import Certified
+from pushcen.runtime.security.identity import Certified
 
 
 class Wires:

@@ -4,16 +4,16 @@ import asyncio
 import contextlib
 import time
 
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.methods import PushCen
 from pushcen.protocol import UNIT, name_of
 from pushcen.runtime.audit import audit_folders
-from pushcen.runtime.authority import Authority
-from pushcen.runtime.identity import Certified
+from pushcen.runtime.channels import Line
 from pushcen.runtime.local import free_ports
-from pushcen.runtime.neighbours import Line
+from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.peer import Setup, started
-from pushcen.runtime.settings import Runtime
+from pushcen.runtime.security.authority import Authority
+from pushcen.runtime.security.identity import Certified
 
 from .tasks import tiny
 
@@ -67,10 +67,10 @@ class World:
 
     def setup(self, name, **options):
         others = [address for other, address in self.addresses.items() if other != name]
-        settings = Runtime(**{**self.settings, **options.pop("settings", {})})
+        settings = RuntimeOptions(**{**self.settings, **options.pop("settings", {})})
         values = {"join": others, "listen": self.addresses[name], "state": self.state(name), "runtime": settings}
         values |= {"certs": self.certs(name), "identity": self.identity(name), "task": self.task}
-        values |= {"method": PushCen(clusters=4), "training": Training(), "client": self.names.index(name)}
+        values |= {"method": PushCen(clusters=4), "training": TrainingOptions(), "client": self.names.index(name)}
         return Setup(**{**values, "clients": len(self.names), "grace": 30.0, **options})
 
     async def start(self, *names, events=None, leave=False, live=True, **options):

@@ -15,22 +15,22 @@ from pushcen.errors import RunError
 from pushcen.methods import DivShare, PushCen, Swift
 from pushcen.simulation import (
     METERS,
-    Checkpoint,
-    Evaluation,
-    Executor,
-    Meters,
-    Neighbours,
-    Network,
-    Participation,
+    CheckpointOptions,
+    EvaluationOptions,
+    ExecutorOptions,
+    MeterOptions,
+    NeighbourOptions,
+    NetworkOptions,
+    ParticipationOptions,
     Quiet,
 )
 from tests.simulation.worlds import norm_task, plain, run
 
 EVERYTHING = {
-    "meters": Meters(METERS),
-    "evaluation": Evaluation(global_test=True, reference=True, per_client=True),
-    "network": Network(latency=0.2, jitter=0.3, loss=0.1, notice="doubt", duplicate=0.1, reorder=0.1),
-    "participation": Participation(
+    "meters": MeterOptions(METERS),
+    "evaluation": EvaluationOptions(global_test=True, reference=True, per_client=True),
+    "network": NetworkOptions(latency=0.2, jitter=0.3, loss=0.1, notice="doubt", duplicate=0.1, reorder=0.1),
+    "participation": ParticipationOptions(
         delayed=0.25, earliest=1, latest=2, churn=0.25, stay=1, away=0.5, crashes=0.25, between=1
     ),
 }
@@ -38,10 +38,16 @@ WORLDS = {
     "plain": {},
     "everything": EVERYTHING,
     "everything, collected at the start": {**EVERYTHING, "collect": "start"},
-    "farewells": {"participation": Participation(churn=0.5, stay=1, away=0.5, farewell=True), "collect": "start"},
+    "farewells": {
+        "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
+        "collect": "start",
+    },
     "every message": {"method": PushCen(clusters=4, receivers=3, limit=3, newest_only=False)},
-    "swift": {"method": Swift(), "neighbours": Neighbours(kind="graph", degree=2)},
-    "divshare": {"method": DivShare(parts=3, receivers=2), "neighbours": Neighbours(kind="view", size=4, bound=6)},
+    "swift": {"method": Swift(), "neighbours": NeighbourOptions(kind="graph", degree=2)},
+    "divshare": {
+        "method": DivShare(parts=3, receivers=2),
+        "neighbours": NeighbourOptions(kind="view", size=4, bound=6),
+    },
 }
 
 
@@ -147,7 +153,7 @@ def test_kill_9_again_and_again(tmp_path):
 
 
 def test_checkpoints_change_nothing(tmp_path):
-    run(tmp_path / "often", checkpoint=Checkpoint(0), horizon=2.0)
+    run(tmp_path / "often", checkpoint=CheckpointOptions(0), horizon=2.0)
     run(tmp_path / "seldom", horizon=2.0)
     assert files(tmp_path / "often") == files(tmp_path / "seldom")
 
@@ -216,9 +222,9 @@ def on_two_nodes(folder):
         assert len(ray.nodes()) == 2
         options = {**EVERYTHING, "horizon": 3.0, "function": norm_task}
         run(place / "threads", workers=2, **options)
-        run(place / "ray", executor=Executor("ray", workers=2), **options)
+        run(place / "ray", executor=ExecutorOptions("ray", workers=2), **options)
         assert files(place / "ray") == files(place / "threads")
-        first = run(place / "moved", executor=Executor("ray", workers=2), observer=Stops(1), **options)
+        first = run(place / "moved", executor=ExecutorOptions("ray", workers=2), observer=Stops(1), **options)
         assert first["status"] == "interrupted"
         run(place / "moved", workers=1, resume=True, **options)  # from the cluster to this process
         assert files(place / "moved") == files(place / "threads")

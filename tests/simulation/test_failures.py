@@ -8,10 +8,10 @@ import torch
 
 from pushcen.analysis import comparison, group
 from pushcen.errors import DivergenceError, TaskError
-from pushcen.learning import Learner, Model, Task, Training, Work
+from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
 from pushcen.methods import AsyncDFedAvg, DivShare, Independent, PushCen
 from pushcen.runs import Run
-from pushcen.simulation import Checkpoint, Executor
+from pushcen.simulation import CheckpointOptions, ExecutorOptions
 from tests.simulation.test_determinism import EVERYTHING, Stops, files
 from tests.simulation.worlds import norm_task, run, task
 
@@ -72,7 +72,12 @@ def test_the_books_are_those_of_a_run_in_which_nothing_failed():
 
 
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path):
-    options = {**EVERYTHING, "horizon": 4.0, "function": bad_data, "training": Training(batch=16, give_up_after=2)}
+    options = {
+        **EVERYTHING,
+        "horizon": 4.0,
+        "function": bad_data,
+        "training": TrainingOptions(batch=16, give_up_after=2),
+    }
     found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
     assert found[0] == found[1]
     assert found[0][0]["failures"]["clients"]["5"]["trains"] is False
@@ -81,7 +86,12 @@ def test_any_number_of_workers_gives_the_same_bytes(tmp_path):
 @pytest.mark.parametrize("rows", [1, 3])
 def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path, rows):
     """Interrupted between two failures in a row, and after it has given up: what counts them is saved."""
-    options = {**EVERYTHING, "horizon": 5.0, "function": bad_data, "training": Training(batch=16, give_up_after=3)}
+    options = {
+        **EVERYTHING,
+        "horizon": 5.0,
+        "function": bad_data,
+        "training": TrainingOptions(batch=16, give_up_after=3),
+    }
     run(tmp_path / "whole", **options)
     assert run(tmp_path / "parts", observer=Stops(rows), **options)["status"] == "interrupted"
     run(tmp_path / "parts", resume=True, **options)
@@ -91,13 +101,13 @@ def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path, rows):
 
 def test_checkpoints_change_nothing(tmp_path):
     options = {"function": bad_data, "horizon": 3.0}
-    often = run(tmp_path / "often", checkpoint=Checkpoint(seconds=0.0), **options)
+    often = run(tmp_path / "often", checkpoint=CheckpointOptions(seconds=0.0), **options)
     assert often["failures"] == run(**options)["failures"]
     assert often["final"] == run(**options)["final"]
 
 
 def test_failures_that_are_not_in_a_row_do_not_add_up():
-    summary = run(function=breaking({1, 2, 4, 6}), training=Training(batch=16, lr=1e-2, give_up_after=3))
+    summary = run(function=breaking({1, 2, 4, 6}), training=TrainingOptions(batch=16, lr=1e-2, give_up_after=3))
     assert summary["failures"]["clients"]["5"] == {
         "events": 4,
         "trains": True,
@@ -106,7 +116,7 @@ def test_failures_that_are_not_in_a_row_do_not_add_up():
 
 
 def test_zero_never_gives_up():
-    summary = run(function=bad_data, training=Training(batch=16, give_up_after=0))
+    summary = run(function=bad_data, training=TrainingOptions(batch=16, give_up_after=0))
     client = summary["failures"]["clients"]["5"]
     assert client["trains"]
     assert client["events"] > 5
@@ -163,12 +173,12 @@ def test_on_a_cluster_too(tmp_path):
     pytest.importorskip("ray")
     options = {"horizon": 2.0, "function": bad_data}
     run(tmp_path / "threads", **options)
-    run(tmp_path / "ray", executor=Executor("ray", workers=2), **options)
+    run(tmp_path / "ray", executor=ExecutorOptions("ray", workers=2), **options)
     assert files(tmp_path / "threads") == files(tmp_path / "ray")
 
 
 def learner_of(index, clients=8, make=norm_task, method=PushCen(clusters=4), **options):  # noqa: B008
-    training = Training(batch=16, lr=1e-2, **options)
+    training = TrainingOptions(batch=16, lr=1e-2, **options)
     return Learner(make(index, clients), method.update(), training, client=f"client {index}", seed=index)
 
 
@@ -233,7 +243,7 @@ def test_weights_that_the_last_step_spoils_and_errors_they_cause_are_failures_to
     spoilt = learner_of(5)
     spoilt._optimiser.step = lambda: spoilt.model[2].weight.data.fill_(math.inf)
     before = spoilt.model[2].weight.clone()
-    spoilt.training = Training(batch=1000)
+    spoilt.training = TrainingOptions(batch=1000)
     outcome = spoilt.attempt(Work(1, []))
     assert "client 5, event 1: 2.weight has a value that is not finite" in outcome.failure
     assert torch.equal(spoilt.model[2].weight, before)

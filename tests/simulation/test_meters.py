@@ -7,10 +7,17 @@ import pytest
 import torch
 
 from pushcen.codec import decode
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.methods import PushCen, PushSum
 from pushcen.protocol import UNIT
-from pushcen.simulation import METERS, Compute, Evaluation, Meters, Network, Participation
+from pushcen.simulation import (
+    METERS,
+    ComputeOptions,
+    EvaluationOptions,
+    MeterOptions,
+    NetworkOptions,
+    ParticipationOptions,
+)
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Host, MakeLearner
 from pushcen.simulation.executors.threads import Threads
@@ -24,7 +31,7 @@ def engine_of():
     made = []
 
     def make(function=task, meters=(), **options):
-        whole = world(meters=Meters(meters), **options)
+        whole = world(meters=MeterOptions(meters), **options)
         host = Host(MakeLearner(function, whole.method, whole.training, whole.clients, whole.seed))
         runs = Threads(host, 2)
         made.append(runs)
@@ -61,11 +68,11 @@ def differing(client, clients):
     return made
 
 
-@pytest.mark.parametrize("network", [Network(), Network(latency=0.7), Network(loss=0.3)])
+@pytest.mark.parametrize("network", [NetworkOptions(), NetworkOptions(latency=0.7), NetworkOptions(loss=0.3)])
 @pytest.mark.parametrize("collect", ["end", "start"])
 def test_the_reference_does_not_move_while_nobody_learns(engine_of, network, collect):
     """Textbook push-sum keeps X_tot, wherever the mass is: at clients, in mailboxes, folded, under way."""
-    options = {"network": network, "collect": collect, "training": Training(batch=16, lr=1e-12)}
+    options = {"network": network, "collect": collect, "training": TrainingOptions(batch=16, lr=1e-12)}
     engine, learners = engine_of(differing, method=PushSum(receivers=3, limit=2, newest_only=False), **options)
     mean = sum(row_of(learner) for learner in learners.values()) / len(learners)
     while engine.steps < 30:
@@ -107,7 +114,7 @@ def test_consensus_and_gradient_are_those_of_the_reference(engine_of):
 
 def test_kept_mass_shifts_by_share_times_new_minus_old(engine_of):
     method = PushSum(receivers=1, limit=2)
-    engine, _ = engine_of(clients=2, method=method, meters=("kept",), compute=Compute("steps"), horizon=3.0)
+    engine, _ = engine_of(clients=2, method=method, meters=("kept",), compute=ComputeOptions("steps"), horizon=3.0)
     engine.nodes[1].pace = 1.0  # the other pushes several times meanwhile
     sent, expected, merged = [], [], engine.nodes[1].client.begin
 
@@ -170,7 +177,7 @@ def test_masses_of_events_are_those_worked_out_by_hand(engine_of):
     """Two clients, one after the other: 1 of 2 units is split; then 3/2 of 2 units are."""
     options = {
         "clients": 2,
-        "compute": Compute("constant"),
+        "compute": ComputeOptions("constant"),
         "method": PushSum(receivers=1, full_after=0),
         "horizon": 1.0,
     }
@@ -212,7 +219,7 @@ def test_drift_and_distortion_are_those_of_the_weights(engine_of):
 
 
 def test_bytes_add_up():
-    for network in (Network(), Network(loss=0.3), Network(loss=0.3, notice="doubt")):
+    for network in (NetworkOptions(), NetworkOptions(loss=0.3), NetworkOptions(loss=0.3, notice="doubt")):
         summary = run(network=network, horizon=2.0)
         traffic, [size] = summary["traffic"], summary["message_bytes"].values()
         assert traffic["bytes_sent"] == traffic["messages_sent"] * size
@@ -237,17 +244,23 @@ def test_dropped_mass_is_booked(engine_of):
 def test_measuring_changes_nothing():
     options = {
         "horizon": 2.0,
-        "network": Network(latency=0.2, loss=0.2),
-        "participation": Participation(churn=0.3, stay=1, away=0.5),
+        "network": NetworkOptions(latency=0.2, loss=0.2),
+        "participation": ParticipationOptions(churn=0.3, stay=1, away=0.5),
     }
-    looked = run(meters=Meters(METERS), evaluation=Evaluation(every=0.3, global_test=True, reference=True), **options)
-    not_looked = run(meters=Meters(()), evaluation=Evaluation(every=2.0), **options)
+    looked = run(
+        meters=MeterOptions(METERS),
+        evaluation=EvaluationOptions(every=0.3, global_test=True, reference=True),
+        **options,
+    )
+    not_looked = run(meters=MeterOptions(()), evaluation=EvaluationOptions(every=2.0), **options)
     for name in ("accuracy", "loss", "events", "steps", "bytes_sent", "flops"):
         assert looked["final"][name] == not_looked["final"][name]
 
 
 def test_rows_agree_with_a_plain_evaluation_of_every_client(engine_of):
-    engine, learners = engine_of(horizon=1.0, participation=Participation(delayed=0.25, earliest=0.2, latest=0.5))
+    engine, learners = engine_of(
+        horizon=1.0, participation=ParticipationOptions(delayed=0.25, earliest=0.2, latest=0.5)
+    )
     finish(engine)
     row, found = engine.rows[-1], []
     for learner in learners.values():
@@ -264,8 +277,8 @@ def test_rows_agree_with_a_plain_evaluation_of_every_client(engine_of):
 
 
 def test_the_best_of_delayed_clients_is_the_mean_of_each_ones_maximum(engine_of):
-    people = Participation(delayed=0.25, earliest=0.2, latest=0.5)
-    options = {"evaluation": Evaluation(every=0.5, per_client=True), "participation": people}
+    people = ParticipationOptions(delayed=0.25, earliest=0.2, latest=0.5)
+    options = {"evaluation": EvaluationOptions(every=0.5, per_client=True), "participation": people}
     engine, _ = engine_of(horizon=3.0, **options)
     finish(engine)
     late = [str(client) for client in engine.join_times]

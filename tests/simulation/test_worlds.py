@@ -6,16 +6,16 @@ import pytest
 
 from pushcen.bench.plain import Trivial
 from pushcen.errors import OptionError
-from pushcen.learning import Task, Training
+from pushcen.learning import Task, TrainingOptions
 from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushSum, Swift
 from pushcen.protocol import UNIT, audit
 from pushcen.simulation import (
-    Compute,
-    Evaluation,
-    Meters,
-    Neighbours,
-    Network,
-    Participation,
+    ComputeOptions,
+    EvaluationOptions,
+    MeterOptions,
+    NeighbourOptions,
+    NetworkOptions,
+    ParticipationOptions,
     Quiet,
     simulate_world,
 )
@@ -26,20 +26,20 @@ from pushcen.simulation.meters.reference import parts
 from tests.simulation.worlds import run, task, world
 
 NETWORKS = {
-    "instant": Network(),
-    "late": Network(latency=0.3, jitter=0.3, bandwidth=2000),
-    "out of order, twice": Network(jitter=0.1, duplicate=0.3, reorder=0.3),
-    "lost, noticed at once": Network(loss=0.3),
-    "lost, noticed late": Network(loss=0.3, latency=0.2, duplicate=0.2),
-    "in doubt at once": Network(loss=0.3, notice="doubt"),
-    "in doubt, late": Network(loss=0.3, notice="doubt", latency=0.2, jitter=0.2, duplicate=0.2),
-    "lost silently": Network(loss=0.3, notice="silent", latency=0.1),
+    "instant": NetworkOptions(),
+    "late": NetworkOptions(latency=0.3, jitter=0.3, bandwidth=2000),
+    "out of order, twice": NetworkOptions(jitter=0.1, duplicate=0.3, reorder=0.3),
+    "lost, noticed at once": NetworkOptions(loss=0.3),
+    "lost, noticed late": NetworkOptions(loss=0.3, latency=0.2, duplicate=0.2),
+    "in doubt at once": NetworkOptions(loss=0.3, notice="doubt"),
+    "in doubt, late": NetworkOptions(loss=0.3, notice="doubt", latency=0.2, jitter=0.2, duplicate=0.2),
+    "lost silently": NetworkOptions(loss=0.3, notice="silent", latency=0.1),
 }
 PEOPLE = {
-    "all there": Participation(),
-    "churn": Participation(churn=0.5, stay=1, away=0.5),
-    "farewells": Participation(churn=0.5, stay=1, away=0.5, farewell=True),
-    "crashes": Participation(crashes=0.5, between=1, repair=0.3, delayed=0.25, earliest=0.5, latest=1),
+    "all there": ParticipationOptions(),
+    "churn": ParticipationOptions(churn=0.5, stay=1, away=0.5),
+    "farewells": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
+    "crashes": ParticipationOptions(crashes=0.5, between=1, repair=0.3, delayed=0.25, earliest=0.5, latest=1),
 }
 
 
@@ -79,7 +79,7 @@ def test_no_mass_is_lost_or_made(network, people, world_of):
 @pytest.mark.parametrize("notice", ["sure", "doubt"])
 def test_what_is_lost_comes_home_when_the_network_is_well_again(notice, world_of):
     """Rule 17, in the engine: serving unsettled links alone brings everything home."""
-    engine = world_of(network=Network(loss=0.5, notice=notice), horizon=3.0)
+    engine = world_of(network=NetworkOptions(loss=0.5, notice=notice), horizon=3.0)
     while not engine.over:
         engine.act()
     assert _stranded(engine) > 0 or notice == "sure"
@@ -91,8 +91,8 @@ def test_what_is_lost_comes_home_when_the_network_is_well_again(notice, world_of
 
 
 def test_a_leaver_hands_all_its_mass_over_and_returns_with_none(world_of):
-    people = Participation(churn=1.0, stay=1.0, away=0.2, farewell=True)
-    engine = world_of(participation=people, network=Network(latency=0.1), horizon=20.0)
+    people = ParticipationOptions(churn=1.0, stay=1.0, away=0.2, farewell=True)
+    engine = world_of(participation=people, network=NetworkOptions(latency=0.1), horizon=20.0)
     while not engine.over:
         engine.act()
     assert engine.presence.left, "nobody left"
@@ -119,7 +119,7 @@ def test_a_crash_loses_the_mailbox_and_no_mass(world_of):
 
 def test_late_joiners_bring_no_mass_and_catch_up():
     book = Book()
-    people = Participation(delayed=0.25, earliest=2, latest=3)
+    people = ParticipationOptions(delayed=0.25, earliest=2, latest=3)
     summary = run(observer=book, participation=people, horizon=6.0)
     assert len(book.info["join_times"]) == 2
     late = book.info["join_times"].values()
@@ -132,7 +132,7 @@ def test_join_times_come_from_a_table(tmp_path):
     table = tmp_path / "joins.json"
     table.write_text('{"2": 1.5, "0": 0.25}')
     book = Book()
-    run(observer=book, participation=Participation(joins=str(table)), horizon=2.0)
+    run(observer=book, participation=ParticipationOptions(joins=str(table)), horizon=2.0)
     assert book.info["join_times"] == {0: 0.25, 2: 1.5}
     assert [row["online"] for row in book.rows] == [7, 8]
     for text, complaint in (
@@ -143,13 +143,13 @@ def test_join_times_come_from_a_table(tmp_path):
     ):
         table.write_text(text)
         with pytest.raises(OptionError, match=complaint):
-            run(participation=Participation(joins=str(table)))
+            run(participation=ParticipationOptions(joins=str(table)))
 
 
 def test_if_everybody_joins_late_the_first_to_come_begin(tmp_path):
     table = tmp_path / "joins.json"
     table.write_text('{"0": 1, "1": 0.5, "2": 0.5}')
-    summary = run(clients=3, participation=Participation(joins=str(table)), horizon=4.0)
+    summary = run(clients=3, participation=ParticipationOptions(joins=str(table)), horizon=4.0)
     assert summary["meters"]["mass"]["exact"]
     assert summary["final"]["online"] == 3
     assert summary["traffic"]["messages_sent"] > 0
@@ -167,7 +167,7 @@ def test_one_client_alone_trains_and_sends_nothing(method):
 def test_a_client_whose_neighbours_are_all_offline_keeps_its_mass(tmp_path):
     table = tmp_path / "joins.json"
     table.write_text('{"1": 100, "2": 100}')
-    summary = run(clients=3, participation=Participation(joins=str(table)), horizon=2.0)
+    summary = run(clients=3, participation=ParticipationOptions(joins=str(table)), horizon=2.0)
     assert summary["meters"]["mass"]["mass_held"] == 1
     assert summary["traffic"]["messages_sent"] == 0
 
@@ -183,7 +183,7 @@ def test_a_horizon_before_the_first_event_evaluates_the_models_that_all_start_fr
 
 def test_the_last_row_is_at_the_horizon():
     book = Book()
-    run(observer=book, evaluation=Evaluation(every=0.4), horizon=1.0)
+    run(observer=book, evaluation=EvaluationOptions(every=0.4), horizon=1.0)
     assert [row["time"] for row in book.rows] == [0.4, 0.8, 1.0]
 
 
@@ -194,7 +194,7 @@ def test_collecting_at_the_start_uses_what_was_there_then(world_of):
         engine = world_of(
             clients=2,
             collect=collect,
-            compute=Compute("constant"),
+            compute=ComputeOptions("constant"),
             horizon=1.0,
             method=PushSum(receivers=1, full_after=0),
         )
@@ -206,7 +206,7 @@ def test_collecting_at_the_start_uses_what_was_there_then(world_of):
 
 def test_compute_times_follow_their_models(world_of):
     engines = {
-        kind: world_of(compute=Compute(kind, classes=(1.0, 5.0)), horizon=3.0)
+        kind: world_of(compute=ComputeOptions(kind, classes=(1.0, 5.0)), horizon=3.0)
         for kind in ("steps", "constant", "classes", "heavy")
     }
     steps = [node.facts.steps for node in engines["steps"].nodes]
@@ -223,7 +223,7 @@ def test_compute_times_follow_their_models(world_of):
 
 
 def test_a_bandwidth_sends_one_message_after_the_other(world_of):
-    engine = world_of(network=Network(bandwidth=1000.0, latency=0.5), horizon=10.0)
+    engine = world_of(network=NetworkOptions(bandwidth=1000.0, latency=0.5), horizon=10.0)
     while engine.steps == 0:
         engine.act()
     [node] = [node for node in engine.nodes if node.events]
@@ -235,7 +235,7 @@ def test_a_bandwidth_sends_one_message_after_the_other(world_of):
 def test_messages_under_way_are_not_sent_again():
     """Latency alone makes no extra traffic: an answer that can still come is waited for."""
     instant = run(method=PushSum(receivers=3), horizon=4.0)
-    late = run(method=PushSum(receivers=3), horizon=4.0, network=Network(latency=0.7))
+    late = run(method=PushSum(receivers=3), horizon=4.0, network=NetworkOptions(latency=0.7))
     assert late["traffic"]["messages_sent"] == instant["traffic"]["messages_sent"]
 
 
@@ -254,7 +254,7 @@ def test_swift_without_a_graph_is_refused():
 
 @pytest.mark.parametrize("graph", ["ring", "star", "exponential", "k-out", "small-world", "complete"])
 def test_pushes_follow_the_graph(graph, world_of):
-    engine = world_of(neighbours=Neighbours("graph", graph=graph, degree=2), horizon=1.5)
+    engine = world_of(neighbours=NeighbourOptions("graph", graph=graph, degree=2), horizon=1.5)
     while not engine.over:
         engine.act()
     for node in engine.nodes:
@@ -263,10 +263,16 @@ def test_pushes_follow_the_graph(graph, world_of):
 
 
 def test_worlds_are_compared_on_the_same_join_times_and_first_weights():
-    people = Participation(delayed=0.5, earliest=0.2, latest=0.9)
+    people = ParticipationOptions(delayed=0.5, earliest=0.2, latest=0.9)
     books = [Book(), Book()]
     for book, method in zip(books, (PushCen(clusters=4), Independent()), strict=True):
-        run(observer=book, method=method, participation=people, horizon=0.1, evaluation=Evaluation(per_client=True))
+        run(
+            observer=book,
+            method=method,
+            participation=people,
+            horizon=0.1,
+            evaluation=EvaluationOptions(per_client=True),
+        )
     assert books[0].info["join_times"] == books[1].info["join_times"]
     assert books[0].rows[0]["clients"] == books[1].rows[0]["clients"]
 
@@ -285,21 +291,24 @@ def test_no_test_data_is_no_figure():
 @pytest.mark.parametrize(
     ("section", "complaint"),
     [
-        (lambda: Network(loss=1.5), "network.loss = 1.5: must be a number from 0 to 1"),
-        (lambda: Network(notice="maybe"), "network.notice = 'maybe': must be one of sure, doubt, silent"),
-        (lambda: Compute(per_step=0), "compute.per_step = 0: must be a number above 0"),
-        (lambda: Compute(classes=()), "compute.classes"),
-        (lambda: Participation(latest=1), "participation.earliest = 10.0: must be at most participation.latest = 1"),
-        (lambda: Evaluation(every=True), "evaluation.every = True: must be a number"),
-        (lambda: Meters(("mess",)), "meters.names = 'mess': must be of mass"),
+        (lambda: NetworkOptions(loss=1.5), "network.loss = 1.5: must be a number from 0 to 1"),
+        (lambda: NetworkOptions(notice="maybe"), "network.notice = 'maybe': must be one of sure, doubt, silent"),
+        (lambda: ComputeOptions(per_step=0), "compute.per_step = 0: must be a number above 0"),
+        (lambda: ComputeOptions(classes=()), "compute.classes"),
+        (
+            lambda: ParticipationOptions(latest=1),
+            "participation.earliest = 10.0: must be at most participation.latest = 1",
+        ),
+        (lambda: EvaluationOptions(every=True), "evaluation.every = True: must be a number"),
+        (lambda: MeterOptions(("mess",)), "meters.names = 'mess': must be of mass"),
         (lambda: world(clients=0), "clients = 0: must be a whole number, 1 or more"),
         (lambda: world(collect="late"), "collect = 'late': must be one of end, start"),
         (lambda: world(horizon=math.inf), "horizon = inf"),
-        (lambda: Neighbours(bound=3), "neighbours.bound = 3"),
+        (lambda: NeighbourOptions(bound=3), "neighbours.bound = 3"),
         (
             lambda: (
-                run(evaluation=Evaluation(global_test=True))
-                and simulate_world(world(evaluation=Evaluation(global_test=True)), task)
+                run(evaluation=EvaluationOptions(global_test=True))
+                and simulate_world(world(evaluation=EvaluationOptions(global_test=True)), task)
             ),
             "no global test set",
         ),
@@ -341,7 +350,7 @@ def world_of():
 
 def _engine(**options):
     options.setdefault("method", PushSum(receivers=3, limit=4))
-    made = world(**options, meters=Meters(()), training=Training())
+    made = world(**options, meters=MeterOptions(()), training=TrainingOptions())
     runs = Threads(Host(Varied), 1)
     facts = [runs.wait(runs.submit(client, [("build",)])) for client in range(made.clients)]
     engine = Engine(made, runs, facts, runs.submit(0, [("encode",)]))

@@ -2,9 +2,9 @@
 
 import torch
 
-from pushcen.learning import Task, Training
+from pushcen.learning import Task, TrainingOptions
 from pushcen.methods import PushCen
-from pushcen.simulation import Executor, World, simulate_world
+from pushcen.simulation import ExecutorOptions, World, simulate_world
 
 
 def task(client, clients):
@@ -32,8 +32,8 @@ def global_test():
 def world(method=None, workers=2, **sections):
     method = method or PushCen(clusters=4, receivers=3, limit=4)
     sections = {"clients": 8, "seed": 3, "horizon": 6.0} | sections
-    sections.setdefault("executor", Executor(workers=workers, ahead=4))
-    return World(method, sections.pop("training", Training(batch=16, lr=1e-2)), **sections)
+    sections.setdefault("executor", ExecutorOptions(workers=workers, ahead=4))
+    return World(method, sections.pop("training", TrainingOptions(batch=16, lr=1e-2)), **sections)
 
 
 def run(folder=None, function=task, *, resume=False, observer=None, strict=False, **options):

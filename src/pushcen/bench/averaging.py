@@ -9,7 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from pushcen.protocol import UNIT, Afresh, Buffer, Envelope, Graph, Neighbours, Online, Peer, Rules, name_of, pushcen
+from pushcen.protocol import (
+    UNIT,
+    Buffer,
+    Envelope,
+    FixedGraph,
+    NeighbourChoice,
+    Online,
+    Peer,
+    RandomNeighbours,
+    Rules,
+    name_of,
+    pushcen,
+)
 from pushcen.protocol.graphs import check_connected, k_out
 
 
@@ -61,7 +73,7 @@ class Averaging:
     def __init__(
         self,
         rules: Rules,
-        neighbours: Neighbours[str],
+        neighbours: NeighbourChoice[str],
         pace: dict[str, float],
         rng: Random,
         links: Links = Links(),  # noqa: B008
@@ -151,7 +163,7 @@ def unbalanced(rules: Rules, seed: int, links: Links = Links(), peers: int = 200
     edges = {name: tuple(dict.fromkeys((ring[name], *others))) for name, others in edges.items()}
     check_connected(edges)
     pace = {name: 10 ** rng.uniform(-0.5, 0.5) for name in names}
-    return Averaging(rules, Graph(edges, Online(names), rng), pace, rng, links)
+    return Averaging(rules, FixedGraph(edges, Online(names), rng), pace, rng, links)
 
 
 def paper(mass: str, seed: int, links: Links = Links(), peers: int = 100) -> Averaging:  # noqa: B008
@@ -163,4 +175,4 @@ def paper(mass: str, seed: int, links: Links = Links(), peers: int = 100) -> Ave
     online = Online([name for name in names if name not in late])
     rules = pushcen(Buffer(limit=16, mass=mass), receivers=10, join_mass=UNIT if mass == "drop" else 0)
     pace = {name: 0.1 * steps[name] for name in names}
-    return Averaging(rules, Afresh(online, rng), pace, rng, links, online, late)
+    return Averaging(rules, RandomNeighbours(online, rng), pace, rng, links, online, late)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from pushcen.bench.common import best_seconds, time_ratio, trained_lenet, trained_resnet18
-from pushcen.learning import CentroidUpdate, Learner, Model, Task, Training, Update, Work
+from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Update, Work
 
 BATCHES = {"lenet": 12, "resnet18": 25}
 TURNS = {"lenet": 14, "resnet18": 2}
@@ -51,7 +51,7 @@ def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
     targets = torch.randint(10, (len(inputs),), generator=generator)
 
     def learner(update: Update) -> Learner:
-        return Learner(Task(deepcopy(model), (inputs, targets)), update, Training(lr=1e-5))
+        return Learner(Task(deepcopy(model), (inputs, targets)), update, TrainingOptions(lr=1e-5))
 
     def training() -> None:
         plain.step(Work(1, []), encode=False)

@@ -7,7 +7,19 @@ from random import Random
 from typing import Any
 
 from pushcen.bench.averaging import Averaging
-from pushcen.protocol import UNIT, Afresh, Answer, Buffer, Contact, Neighbours, Online, Peer, View, peer_id, pushcen
+from pushcen.protocol import (
+    UNIT,
+    Answer,
+    BoundedView,
+    Buffer,
+    Contact,
+    NeighbourChoice,
+    Online,
+    Peer,
+    RandomNeighbours,
+    peer_id,
+    pushcen,
+)
 
 RECEIVERS = 10
 LIMIT = 16
@@ -24,7 +36,9 @@ class ManyPeers:
         rules = pushcen(Buffer(limit=LIMIT), receivers=RECEIVERS)
         self.peers = [Peer.found(f"p{i}", rules) for i in range(peers)]
         online = Online(self.peers)
-        self.neighbours: Neighbours[Peer] = View(online, self.rng) if view else Afresh(online, self.rng)
+        self.neighbours: NeighbourChoice[Peer] = (
+            BoundedView(online, self.rng) if view else RandomNeighbours(online, self.rng)
+        )
 
     def push(self, peer: Peer) -> None:
         """Collect, split and push at one peer; every envelope is delivered and answered."""
@@ -114,7 +128,7 @@ def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> flo
     rng = Random(seed)
     pace = {f"p{i}": 1.0 for i in range(peers)}
     online = Online(pace)
-    neighbours: Neighbours[str] = View(online, rng) if view else Afresh(online, rng)
+    neighbours: NeighbourChoice[str] = BoundedView(online, rng) if view else RandomNeighbours(online, rng)
     return Averaging(pushcen(Buffer(limit=LIMIT), RECEIVERS), neighbours, pace, rng).run(pushes, every=pushes).spread
 
 

@@ -20,16 +20,16 @@ import grpc
 import torch
 from torch import nn
 
-from pushcen.learning import Task, Training
+from pushcen.learning import Task
 from pushcen.methods import PushCen
 from pushcen.models import LeNet, resnet18
 from pushcen.protocol import Contact, Envelope
-from pushcen.runtime.authority import Authority
 from pushcen.runtime.driver import Driver
-from pushcen.runtime.identity import Certified
 from pushcen.runtime.local import free_ports
+from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.peer import Setup, started
-from pushcen.runtime.settings import Runtime
+from pushcen.runtime.security.authority import Authority
+from pushcen.runtime.security.identity import Certified
 
 CHUNK = 1 << 20
 _BARE = "bench.Bare"
@@ -54,14 +54,14 @@ async def peers(folder: Path, count: int, function: Any, **settings: Any) -> Asy
     names = [f"p{i}" for i in range(count)]
     authority = Authority.found(folder / "authority", "bench", names)
     addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
-    options = Runtime(**{"pushes_per_second": 1e6, "calls_per_second": 1e6, **settings})
+    options = RuntimeOptions(**{"pushes_per_second": 1e6, "calls_per_second": 1e6, **settings})
     async with contextlib.AsyncExitStack() as stack:
 
         async def start(at: int) -> Driver:
             join = [address for other, address in enumerate(addresses) if other != at]
             identity = Certified(authority.issue(names[at]))
             setup = Setup(identity, function, folder / names[at], addresses[at], join, runtime=options, client=at,
-                          clients=count, method=PushCen(clusters=32), training=Training(), grace=60.0)  # fmt: skip
+                          clients=count, method=PushCen(clusters=32), grace=60.0)  # fmt: skip
             return await stack.enter_async_context(started(setup))
 
         yield list(await asyncio.gather(*map(start, range(count))))

@@ -12,9 +12,17 @@ from typing import Any
 import torch
 
 from pushcen.bench.plain import Bare, Trivial, lenet_task
-from pushcen.learning import Task, Training
+from pushcen.learning import Task, TrainingOptions
 from pushcen.methods import PushCen
-from pushcen.simulation import Compute, Evaluation, Executor, Meters, Neighbours, World, simulate_world
+from pushcen.simulation import (
+    ComputeOptions,
+    EvaluationOptions,
+    ExecutorOptions,
+    MeterOptions,
+    NeighbourOptions,
+    World,
+    simulate_world,
+)
 
 CLIENTS, STEPS, EVENTS = 100, 12, 2  # the paper's CIFAR-10: 100 clients, about 400 images each
 TURNS = 5
@@ -47,12 +55,12 @@ def _lenets(clients: int, steps: int, workers: int) -> dict[str, Any]:
     """Simulate PushCen with LeNets for two compute events of each, on instant messages; evaluate nothing."""
     world = World(
         PushCen(),
-        Training(),
+        TrainingOptions(),
         clients=clients,
         horizon=EVENTS + 0.5,
-        compute=Compute("constant"),
-        evaluation=Evaluation(every=EVENTS + 0.5),
-        executor=Executor(workers=workers),
+        compute=ComputeOptions("constant"),
+        evaluation=EvaluationOptions(every=EVENTS + 0.5),
+        executor=ExecutorOptions(workers=workers),
     )
     return simulate_world(world, functools.partial(_task, steps=steps))
 
@@ -141,14 +149,14 @@ def _events_per_second(clients: int, horizon: float) -> float:
     """Measure events per CPU second with learners that do nothing."""
     world = World(
         PushCen(),
-        Training(),
+        TrainingOptions(),
         clients=clients,
         horizon=horizon,
-        compute=Compute("classes", classes=(0.8, 0.9, 1.0, 1.1, 1.3)),
-        neighbours=Neighbours("view"),
-        evaluation=Evaluation(every=horizon),
-        meters=Meters(()),
-        executor=Executor(workers=1),
+        compute=ComputeOptions("classes", classes=(0.8, 0.9, 1.0, 1.1, 1.3)),
+        neighbours=NeighbourOptions("view"),
+        evaluation=EvaluationOptions(every=horizon),
+        meters=MeterOptions(()),
+        executor=ExecutorOptions(workers=1),
     )
     begin = time.process_time()
     summary = simulate_world(world, make=Trivial)

@@ -20,7 +20,7 @@ def init(
     days: Annotated[int, typer.Option(min=1, help="How many days the authority's certificate is valid.")] = 3650,
 ) -> None:
     """Make a network: its authority, and the signed description of who founded it."""
-    from pushcen.runtime.authority import Authority
+    from pushcen.runtime.security.authority import Authority
 
     authority = Authority.found(folder, network, founder, days)
     typer.echo(f"network {network}, founded by {', '.join(founder)}; fingerprint {authority.network.fingerprint}")
@@ -36,7 +36,7 @@ def issue(
 ) -> None:
     """Make a key and a certificate for each peer, in a folder to take to its machine."""
     from pushcen.errors import OptionError
-    from pushcen.runtime.authority import Authority
+    from pushcen.runtime.security.authority import Authority
 
     if out is not None and len(names) > 1:
         raise OptionError(f"--out {out}: is for one peer's files, not for those of {', '.join(names)}")
@@ -48,7 +48,7 @@ def issue(
 @app.command()
 def revoke(folder: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The peer.")], to: To = "") -> None:
     """Revoke all certificates of a peer. Tell one running peer; it tells the others."""
-    from pushcen.runtime.authority import Authority
+    from pushcen.runtime.security.authority import Authority
 
     authority = Authority.open(folder)
     record = authority.revoke(name)
@@ -67,8 +67,8 @@ def show(
     from rich.console import Console
     from rich.table import Table
 
-    from pushcen.runtime.authority import Authority, read_signed, read_trust
-    from pushcen.runtime.certificates import member_of, read_certificate
+    from pushcen.runtime.security.authority import Authority, read_signed, read_trust
+    from pushcen.runtime.security.certificates import member_of, read_certificate
 
     console, trust = Console(highlight=False), read_trust(folder)
     network = trust.network
@@ -100,7 +100,7 @@ def forget(
     This cannot be undone: if it comes back after all, it goes on in a new epoch, with no mass.
     """
     from pushcen.protocol.messages import check_id
-    from pushcen.runtime.authority import Authority
+    from pushcen.runtime.security.authority import Authority
 
     keeper = Authority.open(authority)
     tell(keeper, keeper.forget(check_id(peer)), to)
@@ -125,7 +125,7 @@ def refound(
     go on with no mass, from their models as they are. It cannot be undone, but it can be done again.
     """
     from pushcen.errors import NetworkError, OptionError
-    from pushcen.runtime.authority import Authority
+    from pushcen.runtime.security.authority import Authority
 
     keeper = Authority.open(authority)
     if founders:

@@ -60,9 +60,9 @@ def peer(
     from pushcen.errors import OptionError
     from pushcen.runtime import logs
     from pushcen.runtime.config import peer_config
-    from pushcen.runtime.identity import Certified, Identity, Insecure
     from pushcen.runtime.limits import raise_descriptors
     from pushcen.runtime.peer import Setup, run_peer
+    from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
     logs.set_up(log)
     raise_descriptors()

@@ -97,10 +97,10 @@ def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
 def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor: str, address: str) -> None:
     from pushcen.cli.progress import CampaignProgress
     from pushcen.reproduce.campaign import carry_out
-    from pushcen.simulation import Executor
+    from pushcen.simulation import ExecutorOptions
 
-    kind = Executor(kind=executor, workers=0 if executor == "ray" else 1, address=address)
-    at_once = jobs or (1 if executor == "ray" else Executor().size)
+    kind = ExecutorOptions(kind=executor, workers=0 if executor == "ray" else 1, address=address)
+    at_once = jobs or (1 if executor == "ray" else ExecutorOptions().size)
     console = Console(stderr=True)
     try:
         with CampaignProgress(planned, console) as progress:

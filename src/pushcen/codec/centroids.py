@@ -10,8 +10,8 @@ import torch
 
 from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight
-from pushcen.codec.cells import Values
 from pushcen.codec.clustering import Profile, check_options, fit, kernels, largest
+from pushcen.codec.codebook import Values
 from pushcen.codec.codec import Codec, Rows, check_values
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.schema import Entry, Schema

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pushcen.codec import anywhere, cpu
+from pushcen.codec import cpu, torch_kernels
 from pushcen.codec.bins import LIMIT, Bins, sample_stride
-from pushcen.codec.cells import Cells
+from pushcen.codec.codebook import Codebook
 from pushcen.codec.optimum import best_centroids
 from pushcen.errors import ModelError, OptionError
 
@@ -80,7 +80,7 @@ def fit(
     profile: Profile = "default",
     rng: np.random.Generator | None = None,
     name: str = "weights",
-) -> tuple[Cells, Bins]:
+) -> tuple[Codebook, Bins]:
     """Find the centroids of flat float32 weights; `name` is for the error if they cannot be clustered."""
     check_options(clusters, profile)
     table = None if start is None else start.detach().double().cpu().numpy()
@@ -96,7 +96,7 @@ def fit(
     kept = np.zeros(0) if table is None else table
     lower = _completed(-below, zero, -kept[kept < 0])
     upper = _completed(above, clusters - 1 - zero, kept[kept > 0])
-    return Cells.nearest(np.concatenate([-lower[::-1], [0.0], upper]), zero), bins
+    return Codebook.nearest(np.concatenate([-lower[::-1], [0.0], upper]), zero), bins
 
 
 def largest(weights: torch.Tensor, name: str) -> float:
@@ -126,7 +126,7 @@ def kernels(weights: torch.Tensor) -> ModuleType:
     >>> kernels(torch.ones(1)).__name__
     'pushcen.codec.cpu'
     """
-    return cpu if weights.device.type == "cpu" else anywhere
+    return cpu if weights.device.type == "cpu" else torch_kernels
 
 
 def check_options(clusters: int, profile: str) -> None:
@@ -182,7 +182,7 @@ def _completed(used: NDArray[np.float64], places: int, kept: NDArray[np.float64]
 
 def _paper_cells(
     weights: torch.Tensor, bins: Bins, clusters: int, start: NDArray[np.float64] | None, rng: np.random.Generator
-) -> Cells:
+) -> Codebook:
     """Algorithm 4 to the letter: the indices are those of the last assignment, made before the last means.
 
     Of equal centroids the first gets all members, as `argmin` gives them; the others are empty and keep their value.
@@ -197,7 +197,7 @@ def _paper_cells(
     for _ in range(_PAPER_ITERATIONS):
         active, first = np.unique(values.astype(np.float32), return_index=True)
         zero = int(np.searchsorted(active, 0.0))
-        cells = Cells.nearest(active, zero)
+        cells = Codebook.nearest(active, zero)
         indices = kernels(weights).assign(weights, cells, bins).int()
         count = torch.bincount(indices, minlength=active.size).cpu().numpy()
         total = torch.bincount(indices, weights.double(), minlength=active.size).cpu().numpy()
@@ -207,4 +207,4 @@ def _paper_cells(
     place = np.argsort(order)[: active.size]
     steps = np.diff(place, prepend=0, append=clusters - 1)
     edges = np.concatenate([[-np.inf], cells.thresholds, [np.inf]]).astype(np.float32)
-    return Cells(values[order].astype(np.float32), np.repeat(edges, steps), int(place[zero]))
+    return Codebook(values[order].astype(np.float32), np.repeat(edges, steps), int(place[zero]))

@@ -15,7 +15,7 @@ import torch
 from pushcen.codec import cpu
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.bins import LIMIT
-from pushcen.codec.cells import Values
+from pushcen.codec.codebook import Values
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Entry, Schema

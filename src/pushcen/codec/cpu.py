@@ -1,4 +1,4 @@
-"""The passes over weights and packed indices, for the CPU. `anywhere.py` has the same for other devices.
+"""The passes over weights and packed indices, for the CPU. `torch_kernels.py` has the same for other devices.
 
 In one dimension the nearest centroid is a question of thresholds, and the bin of a weight nearly always answers it:
 `lookup[bin]` is the first index the bin can have, and only a bin with a threshold in it takes a comparison. So no
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pushcen.codec import compiled
 from pushcen.codec.bins import Bins
-from pushcen.codec.cells import Cells, Values
+from pushcen.codec.codebook import Codebook, Values
 from pushcen.codec.jit import read_only
 from pushcen.codec.schema import Spans
 
@@ -54,10 +54,10 @@ def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]
     return counts.astype(np.float64), sums, _magnitude(most)
 
 
-def assign(weights: torch.Tensor, cells: Cells, bins: Bins) -> torch.Tensor:
+def assign(weights: torch.Tensor, cells: Codebook, bins: Bins) -> torch.Tensor:
     """Return each weight's index, one byte each.
 
-    >>> cells = Cells.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1)
+    >>> cells = Codebook.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1)
     >>> assign(torch.tensor([-9.0, 0.0, 0.1, 1.6]), cells, Bins(np.float32(1), shift=14, half=2000))
     tensor([0, 1, 1, 2], dtype=torch.uint8)
     """
@@ -66,7 +66,7 @@ def assign(weights: torch.Tensor, cells: Cells, bins: Bins) -> torch.Tensor:
     return indices
 
 
-def assign_packed(weights: torch.Tensor, cells: Cells, bins: Bins, bits: int, out: Bytes) -> None:
+def assign_packed(weights: torch.Tensor, cells: Codebook, bins: Bins, bits: int, out: Bytes) -> None:
     """Write each weight's index at `bits` bits to the start of `out`: `assign` and packing in one pass.
 
     `out` needs `SPARE` bytes more than that, which are overwritten.
@@ -126,7 +126,7 @@ def _views(weights: torch.Tensor, bins: Bins) -> tuple[Any, ...]:
     return values, values.view(np.int32), bins.knee, _i32(bins.base), _i32(bins.half), _i32(bins.shift)
 
 
-def _prepared(weights: torch.Tensor, cells: Cells, bins: Bins) -> tuple[Any, ...]:
+def _prepared(weights: torch.Tensor, cells: Codebook, bins: Bins) -> tuple[Any, ...]:
     thresholds = np.full(cells.thresholds.size + 1, np.inf, np.float32)
     thresholds[:-1] = cells.thresholds
     views, lookup = _views(weights, bins), np.empty(2 * bins.half, np.uint16)

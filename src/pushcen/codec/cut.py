@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pushcen.codec.cells import Values
+from pushcen.codec.codebook import Values
 from pushcen.codec.jit import kernel
 from pushcen.errors import OptionError
 

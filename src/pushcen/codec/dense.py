@@ -7,8 +7,8 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from pushcen.codec.accumulator import Accumulator, Weight
-from pushcen.codec.cells import Values
 from pushcen.codec.clustering import kernels, largest
+from pushcen.codec.codebook import Values
 from pushcen.codec.codec import Codec, Rows, check_values
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.schema import Schema

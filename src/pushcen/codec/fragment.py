@@ -7,8 +7,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from pushcen.codec.accumulator import Accumulator, Weight
-from pushcen.codec.cells import Values
 from pushcen.codec.clustering import largest
+from pushcen.codec.codebook import Values
 from pushcen.codec.codec import Codec, Rows, check_values
 from pushcen.codec.cpu import Bytes
 from pushcen.codec.cut import Cut

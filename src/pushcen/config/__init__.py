@@ -12,7 +12,7 @@ from pushcen.config.build import Builder, Registry, Text
 from pushcen.config.config import Config, TaskOptions, plain_method, plain_world
 from pushcen.config.load import load_config, parse_settings, presets, put, read_toml
 from pushcen.errors import ConfigError
-from pushcen.simulation.world import differences, flat
+from pushcen.simulation.options import differences, flat
 
 __all__ = [
     "Builder",

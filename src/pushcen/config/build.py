@@ -37,13 +37,13 @@ class Builder:
     """Builds dataclasses from plain values; `chosen` has the registry of each section that is picked by name.
 
     >>> @dataclasses.dataclass(frozen=True)
-    ... class Network:
+    ... class NetworkOptions:
     ...     loss: float = 0.0
     ...     latency: float = 0.0
     >>> @dataclasses.dataclass(frozen=True)
     ... class Config:
     ...     clients: int = 20
-    ...     network: Network = Network()
+    ...     network: Network = NetworkOptions()
     >>> Builder().build(Config, {"network": {"loss": Text("0.1")}})
     Config(clients=20, network=Network(loss=0.1, latency=0.0))
     >>> Builder().build(Config, {"clients": "many", "network": {"los": 0.1}})

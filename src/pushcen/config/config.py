@@ -10,10 +10,10 @@ from pushcen.config.build import Builder, Registry
 from pushcen.errors import ConfigError, PushcenError, called, renamed
 from pushcen.learning import TaskFunction, load_task
 from pushcen.methods import Method, PushCen, method_name, method_named
-from pushcen.runtime.settings import Runtime
+from pushcen.runtime.options import RuntimeOptions
 from pushcen.simulation import World
-from pushcen.simulation.world import ONLY_REAL, flat
-from pushcen.simulation.world.identity import Identity
+from pushcen.simulation.options import ONLY_REAL, flat
+from pushcen.simulation.options.identity import Identity
 from pushcen.tasks import MODELS, DataOptions, ImageTask
 
 
@@ -45,7 +45,7 @@ class Config(World):
     method: Method = field(default_factory=PushCen)
     task: TaskOptions = TaskOptions()
     data: DataOptions = field(default_factory=DataOptions)
-    runtime: Runtime = field(default_factory=Runtime, metadata=ONLY_REAL)
+    runtime: RuntimeOptions = field(default_factory=RuntimeOptions, metadata=ONLY_REAL)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":

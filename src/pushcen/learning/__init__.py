@@ -8,7 +8,7 @@ from pushcen.learning.coded import CodedUpdate, codec_named
 from pushcen.learning.learner import Learner
 from pushcen.learning.samples import Samples
 from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
-from pushcen.learning.training import Training
+from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update
 from pushcen.learning.weights import load_weights
 from pushcen.learning.work import Model, Outcome, Payloads, Score, State, Work
@@ -25,7 +25,7 @@ __all__ = [
     "State",
     "Task",
     "TaskFunction",
-    "Training",
+    "TrainingOptions",
     "Update",
     "Work",
     "build_task",

@@ -12,7 +12,7 @@ from pushcen.codec.clustering import Profile
 from pushcen.errors import OptionError
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.pull import Pull
-from pushcen.learning.training import Training
+from pushcen.learning.training import TrainingOptions
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import State
@@ -52,7 +52,7 @@ class CentroidUpdate(Update):
         self._told: set[str] = set()
         self._kept = 1.0
 
-    def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
+    def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn what is shared; warn if the learning rate is beyond what the paper's theorem allows."""
         self.schema, self._rng = schema, rng
         strongest = max((self._layer_strength(entry.size) for entry in schema.clustered), default=0.0)

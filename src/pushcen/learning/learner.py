@@ -24,7 +24,7 @@ from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
 from pushcen.learning.task import Task, one_loss
-from pushcen.learning.training import Training
+from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Outcome, Payloads, Score, State, Work
 from pushcen.memory import keep_freed_memory
@@ -47,7 +47,7 @@ class Learner:
         self,
         task: Task,
         update: Update | None = None,
-        training: Training = Training(),  # noqa: B008
+        training: TrainingOptions = TrainingOptions(),  # noqa: B008
         *,
         client: str = "the client",
         seed: int | Sequence[int] = 0,

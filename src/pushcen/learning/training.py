@@ -13,10 +13,10 @@ _OPTIMISERS = ("adam", "adamw", "sgd")
 
 
 @dataclass(frozen=True, slots=True)
-class Training:
+class TrainingOptions:
     """Local training in one compute event.
 
-    >>> Training(optimiser="adan")
+    >>> TrainingOptions(optimiser="adan")
     Traceback (most recent call last):
     pushcen.errors.OptionError: training.optimiser = 'adan': must be one of adam, adamw, sgd
     """
@@ -79,7 +79,7 @@ class Training:
     def steps(self, samples: int) -> int:
         """Count the optimiser's steps in one event; an incomplete last batch is dropped unless it is the only one.
 
-        >>> Training(epochs=2).steps(70), Training().steps(5)
+        >>> TrainingOptions(epochs=2).steps(70), TrainingOptions().steps(5)
         (4, 1)
         """
         return self.epochs * max(1, samples // self.batch)

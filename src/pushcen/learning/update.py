@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from pushcen.codec import Codec, Dense, Payload, Reference, Schema, encode, payload_size
-from pushcen.learning.training import Training
+from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State
 
 
@@ -27,7 +27,7 @@ class Update:
     _left: torch.Tensor | None = None
     """What the messages so far have left out of the whole model."""
 
-    def prepare(self, schema: Schema, training: Training, rng: np.random.Generator) -> None:
+    def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
         self.schema = schema
 

@@ -42,7 +42,7 @@ class Swift(Method):
     """It averages at every so manieth event (s)."""
 
     def __post_init__(self) -> None:
-        protocol.Stand(every=self.every)
+        protocol.KeepLatest(every=self.every)
 
     def rules(self, place: Place) -> Rules:
         """Average with this client's row of coefficients."""

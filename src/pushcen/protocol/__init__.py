@@ -8,7 +8,7 @@ payload is an opaque handle. Time, sockets and durable storage belong to whoever
 from pushcen.protocol.audit import Audit, Imbalance, Violation, audit
 from pushcen.protocol.mailbox import Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
-from pushcen.protocol.neighbours import Afresh, Graph, Neighbours, Online, View
+from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
 from pushcen.protocol.peer import Event, Peer
 from pushcen.protocol.rules import (
     Buffer,
@@ -24,23 +24,23 @@ from pushcen.protocol.wire import from_bytes, to_bytes
 
 __all__ = [
     "UNIT",
-    "Afresh",
     "Answer",
     "Audit",
+    "BoundedView",
     "Buffer",
     "Contact",
     "Envelope",
     "Event",
     "Farewell",
-    "Graph",
+    "FixedGraph",
     "Imbalance",
-    "Neighbours",
+    "NeighbourChoice",
     "Online",
     "Peer",
     "PeerId",
+    "RandomNeighbours",
     "Receipt",
     "Rules",
-    "View",
     "Violation",
     "async_dfedavg",
     "audit",

@@ -9,7 +9,7 @@ from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, p
 from pushcen.protocol.weights import Weights
 
 
-class Every:
+class EveryMailbox:
     """Every envelope on its own, as in textbook push-sum; at most `limit` of them (0: no bound)."""
 
     __slots__ = (
@@ -146,7 +146,7 @@ class Every:
         return self._event
 
 
-class Standing(Every):
+class LatestMailbox(EveryMailbox):
     """The newest envelope of each neighbour, which stays there and is used again until a newer one comes.
 
     It is shown to every `every`-th event; the others average nothing. With a `limit`, who has not renewed its model for
@@ -209,7 +209,7 @@ class Standing(Every):
         self._shown = number(shown, "mailbox.shown")
 
 
-class Shut(Every):
+class ClosedMailbox(EveryMailbox):
     """Takes nothing in."""
 
     __slots__ = ()

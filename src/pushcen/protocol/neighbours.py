@@ -13,7 +13,7 @@ from pushcen.errors import OptionError
 T = TypeVar("T", bound=Hashable)
 
 
-class Neighbours(Protocol[T]):
+class NeighbourChoice(Protocol[T]):
     """How receivers are found."""
 
     def draw(self, me: T, k: int) -> list[T]:
@@ -56,7 +56,7 @@ class Online(Generic[T]):
             self._places[last] = place
 
 
-class Afresh(Generic[T]):
+class RandomNeighbours(Generic[T]):
     """`k` random online peers, drawn afresh at every push: the paper's experiments. Links grow with every push."""
 
     def __init__(self, online: Online[T], rng: Random) -> None:
@@ -79,7 +79,7 @@ class Afresh(Generic[T]):
         return list(drawn)
 
 
-class View(Generic[T]):
+class BoundedView(Generic[T]):
     """A view of `size` peers for each peer, which changes slowly, among at most `bound` that it knows at a time.
 
     A link's totals cannot be forgotten while the link lives, so links are bounded by bounding whom a peer pushes to.
@@ -159,7 +159,7 @@ class View(Generic[T]):
         return found
 
 
-class Graph(Generic[T]):
+class FixedGraph(Generic[T]):
     """A fixed directed graph: the online out-neighbours, or `k` of them at random."""
 
     def __init__(self, edges: Mapping[T, Sequence[T]], online: Online[T], rng: Random) -> None:

@@ -23,7 +23,7 @@ class _Event(NamedTuple):
     destroyed: dict[str, int]
 
 
-class Newest:
+class NewestMailbox:
     """The newest envelope of each link, in order of arrival, at most `limit` of them (0: no bound).
 
     What is replaced needs no care: its mass is part of the newer envelope's running total. What the bound evicts is
@@ -61,7 +61,7 @@ class Newest:
         """Take an envelope in, if it is news. What is refused changes nothing.
 
         >>> from pushcen.protocol.weights import ByMass
-        >>> box = Newest({}, ByMass(), limit=1)
+        >>> box = NewestMailbox({}, ByMass(), limit=1)
         >>> old, new = Envelope("a/1", "me/1", 0, 1, 5, "old"), Envelope("a/1", "me/1", 0, 2, 8, "new")
         >>> box.put(old).news, box.put(new).news
         (True, True)

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from pushcen.errors import OptionError
 from pushcen.protocol.mailbox import Mailbox, Tops
-from pushcen.protocol.mailboxes import Every, Shut, Standing
+from pushcen.protocol.mailboxes import ClosedMailbox, EveryMailbox, LatestMailbox
 from pushcen.protocol.messages import UNIT, Envelope, Payload, PeerId, peer_id
-from pushcen.protocol.newest import Newest
+from pushcen.protocol.newest import NewestMailbox
 from pushcen.protocol.weights import ByMass, Equal, Fixed, Weights
 
 Draw = Callable[[int], Sequence[str]]
@@ -45,12 +45,12 @@ class Buffer:
 
     def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make an empty mailbox."""
-        kind = Newest if self.newest_only else Every
+        kind = NewestMailbox if self.newest_only else EveryMailbox
         return kind(credited, weights, self.limit, keep=self.mass == "keep")
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class KeepLatest:
     """The newest of each neighbour, which stays; averaged at every `every`-th event.
 
     Before a neighbour is heard of, `start` stands for its model. At most `limit` models stand (0: no bound): those of
@@ -69,16 +69,16 @@ class Stand:
     def open(self, me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make a mailbox with the common start in every place."""
         start = [Envelope(peer_id(name, 0), me, 0, 0, 0, self.start) for name in self.neighbours]
-        return Standing(credited, weights, start, self.every, self.limit)
+        return LatestMailbox(credited, weights, start, self.every, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Deaf:
+class NoInbox:
     """Nothing waits: every envelope is let go by."""
 
     def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make a mailbox that takes nothing in."""
-        return Shut(credited, weights)
+        return ClosedMailbox(credited, weights)
 
 
 class Outbox(Protocol):
@@ -173,12 +173,12 @@ def async_dfedavg(inbox: Buffer = Buffer(), receivers: int = 10) -> Rules:  # no
 
 def swift(coefficients: Mapping[str, int], start: Payload, every: int = 1) -> Rules:
     """SWIFT, on a fixed graph: `coefficients` is this client's row of `swift_coefficients`."""
-    return Rules(Stand(tuple(coefficients), start, every), Fixed(coefficients), Whole(0))
+    return Rules(KeepLatest(tuple(coefficients), start, every), Fixed(coefficients), Whole(0))
 
 
 def swift_random(receivers: int = 10, every: int = 1, limit: int = 128) -> Rules:
     """SWIFT as the paper compares it: random receivers, equal weights, and what `limit` others sent last stands."""
-    return Rules(Stand(every=every, limit=limit), Equal(), Whole(receivers))
+    return Rules(KeepLatest(every=every, limit=limit), Equal(), Whole(receivers))
 
 
 def divshare(parts: int = 5, receivers: int = 2) -> Rules:
@@ -188,4 +188,4 @@ def divshare(parts: int = 5, receivers: int = 2) -> Rules:
 
 def independent() -> Rules:
     """Training alone."""
-    return Rules(Deaf(), Equal(), Nobody())
+    return Rules(NoInbox(), Equal(), Nobody())

@@ -14,7 +14,7 @@ from typing import Any
 
 from pushcen.config import Config
 from pushcen.reproduce.plan import Planned, RunStore
-from pushcen.simulation import Executor
+from pushcen.simulation import ExecutorOptions
 
 
 @dataclass
@@ -33,7 +33,7 @@ Tell = Callable[[Report], None]
 
 
 def carry_out(
-    runs: Sequence[Planned], store: RunStore, *, jobs: int = 1, executor: Executor | None = None, tell: Tell
+    runs: Sequence[Planned], store: RunStore, *, jobs: int = 1, executor: ExecutorOptions | None = None, tell: Tell
 ) -> list[Report]:
     """Carry out every run that is not finished, `jobs` at a time; return a report of each, in order.
 
@@ -51,7 +51,7 @@ def carry_out(
         else:
             store.folder(report.planned)  # decided here, in one thread
             waiting.put(report)
-    kind = executor or Executor(workers=1)
+    kind = executor or ExecutorOptions(workers=1)
     workers = [_Worker(waiting, store, kind, tell) for _ in range(min(jobs, waiting.qsize()))]
     try:
         for worker in workers:
@@ -71,7 +71,9 @@ def carry_out(
 class _Worker(threading.Thread):
     """A thread that feeds a process; a process that broke is replaced by a new one for the next run."""
 
-    def __init__(self, waiting: "queue.SimpleQueue[Report]", store: RunStore, executor: Executor, tell: Tell) -> None:
+    def __init__(
+        self, waiting: "queue.SimpleQueue[Report]", store: RunStore, executor: ExecutorOptions, tell: Tell
+    ) -> None:
         super().__init__(daemon=True)
         self._waiting, self._store, self._executor, self._tell = waiting, store, executor, tell
         self._process: subprocess.Popen[str] | None = None

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import decimals
 from pushcen.codec import Schema
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.methods import Method, PushCen
 from pushcen.reproduce import paper
 from pushcen.reproduce.sizes import ITERATIONS, cost
@@ -36,15 +36,15 @@ def training_operations(dataset: str) -> float:
     model = copy.deepcopy(paper.model(dataset)).to("meta")
     with FlopCounterMode(display=False) as counter:
         cross_entropy(model(images), labels).backward()  # type: ignore[no-untyped-call]
-    return float(counter.get_total_flops()) * Training().steps(paper.train_samples(dataset))
+    return float(counter.get_total_flops()) * TrainingOptions().steps(paper.train_samples(dataset))
 
 
 def event_operations(dataset: str, method: Method) -> float:
     """Return the operations of a compute event: training, merging as much as is sent, and what the method adds."""
     update, schema = method.update(), Schema.of(paper.model(dataset))
-    update.prepare(schema, Training(), np.random.default_rng(0))
+    update.prepare(schema, TrainingOptions(), np.random.default_rng(0))
     received: int = method.receivers * schema.size  # type: ignore[attr-defined]  # of each part, and so of all
-    steps = Training().steps(paper.train_samples(dataset))
+    steps = TrainingOptions().steps(paper.train_samples(dataset))
     return training_operations(dataset) + 2.0 * (received + schema.size) + update.flops(steps)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pushcen.config import Config
 from pushcen.errors import PushcenError, RunError
 from pushcen.folder import CONFIG, REAL, Row, number, read_config, read_rows, read_summary
-from pushcen.simulation.world.identity import Identity
+from pushcen.simulation.options.identity import Identity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,10 +83,10 @@ class Run:
 
     def joins(self) -> dict[int, float]:
         """Return the clients that join late, and when, as the config says; none if it does not say."""
-        from pushcen.simulation import Participation
+        from pushcen.simulation import ParticipationOptions
 
         try:
-            section = Participation(**self.config.get("participation", {}))
+            section = ParticipationOptions(**self.config.get("participation", {}))
             return section.join_times(self.config["clients"], self.config["seed"])
         except (PushcenError, TypeError, KeyError, ValueError, OverflowError):
             return {}

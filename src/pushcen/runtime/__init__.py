@@ -11,19 +11,19 @@ from pushcen.lazy import lazily
 
 if TYPE_CHECKING:
     from pushcen.runtime.audit import audit_folders
-    from pushcen.runtime.authority import Authority
-    from pushcen.runtime.identity import Certified
+    from pushcen.runtime.options import RuntimeOptions
     from pushcen.runtime.peer import Setup, run_peer
-    from pushcen.runtime.settings import Runtime
+    from pushcen.runtime.security.authority import Authority
+    from pushcen.runtime.security.identity import Certified
 
-__all__ = ["Authority", "Certified", "Runtime", "Setup", "audit_folders", "run_peer"]
+__all__ = ["Authority", "Certified", "RuntimeOptions", "Setup", "audit_folders", "run_peer"]
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "Authority": "pushcen.runtime.authority",
-            "Certified": "pushcen.runtime.identity",
-            "Runtime": "pushcen.runtime.settings",
+            "Authority": "pushcen.runtime.security.authority",
+            "Certified": "pushcen.runtime.security.identity",
+            "RuntimeOptions": "pushcen.runtime.options",
             "Setup": "pushcen.runtime.peer",
             "audit_folders": "pushcen.runtime.audit",
             "run_peer": "pushcen.runtime.peer",

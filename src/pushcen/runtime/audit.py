@@ -10,7 +10,7 @@ from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT, Audit, Imbalance, PeerId, Violation, audit, name_of
 from pushcen.protocol.messages import peer_id
 from pushcen.runtime.generations import Generation, generation_of
-from pushcen.runtime.store import Plain, read_state
+from pushcen.runtime.state_folder import Plain, read_state
 from pushcen.runtime.wire import Signed
 
 _TRIES = 5

@@ -8,12 +8,12 @@ from typing import Any
 from pushcen.client import Client
 from pushcen.learning import Learner
 from pushcen.protocol import UNIT
+from pushcen.runtime.channels import Channels
 from pushcen.runtime.epochs import ask_again, next_peer
 from pushcen.runtime.generations import generation_of
 from pushcen.runtime.meeting import Meeting
-from pushcen.runtime.neighbours import Neighbours
-from pushcen.runtime.node import Node
-from pushcen.runtime.records import farewell_fields
+from pushcen.runtime.node import PeerNode
+from pushcen.runtime.security.records import farewell_fields
 from pushcen.runtime.trainer import Trainer
 
 _TICK = 0.2
@@ -23,9 +23,9 @@ _SERVE_EVERY = 1.0
 class Driver:
     """Drives one node from start to end."""
 
-    def __init__(self, node: Node, join: Sequence[str], certs: Path | None = None) -> None:
+    def __init__(self, node: PeerNode, join: Sequence[str], certs: Path | None = None) -> None:
         self.node = node
-        self.neighbours = Neighbours(node)
+        self.neighbours = Channels(node)
         self._join = list(join)
         self._meeting = Meeting(node, self.neighbours, join, certs)
         self.trainer = Trainer(node, self.neighbours)

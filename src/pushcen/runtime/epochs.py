@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from pushcen.errors import NetworkError, ProtocolError
 from pushcen.protocol import Peer, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
+from pushcen.runtime.channels import Channels
 from pushcen.runtime.fingerprint import difference
 from pushcen.runtime.generations import SHIFT, generation_of
-from pushcen.runtime.neighbours import Neighbours
-from pushcen.runtime.node import Node
+from pushcen.runtime.node import PeerNode
 from pushcen.runtime.wire import Hello
 
 _AHEAD = 20 * 365 * 24 * 3600 * 1000  # milliseconds that a clock may have been ahead, if only others say so
 
 
-def next_peer(node: Node, above: int = 0) -> Peer:
+def next_peer(node: PeerNode, above: int = 0) -> Peer:
     """Make the peer that this one goes on as: in the newest generation, in a later epoch (than `above`), with no mass.
 
     Who is listed as a founder of a generation that it has not been in, neither by its ledger nor by its own signature,
@@ -34,7 +34,7 @@ def next_peer(node: Node, above: int = 0) -> Peer:
     return Peer(peer_id(node.identity.name, epoch), 0, node.peer.rules)
 
 
-async def ask_first(node: Node, neighbours: Neighbours, join: Iterable[str]) -> int:
+async def ask_first(node: PeerNode, neighbours: Channels, join: Iterable[str]) -> int:
     """Ask those that a peer with an empty state folder joins for its own word; return the epoch they know it in.
 
     It may have been here before, with a clock that was ahead: in an earlier epoch nobody would listen to it. That is
@@ -61,7 +61,7 @@ async def ask_first(node: Node, neighbours: Neighbours, join: Iterable[str]) -> 
     return known
 
 
-def _said(node: Node, hello: Hello) -> int:
+def _said(node: PeerNode, hello: Hello) -> int:
     """Read in which epoch somebody knows this peer; 0 if that cannot be."""
     try:
         known = check_id(hello.known)
@@ -72,7 +72,7 @@ def _said(node: Node, hello: Hello) -> int:
     return epoch_of(known) if name_of(known) == node.identity.name and plausible else 0
 
 
-async def ask_again(node: Node, neighbours: Neighbours, join: Iterable[str]) -> None:
+async def ask_again(node: PeerNode, neighbours: Channels, join: Iterable[str]) -> None:
     """Ask everybody for a peer's own word before it founds a new generation; wait no longer than for a hello."""
     known = {node.address, *node.members.addresses().values()}
     addresses = sorted({*join, *node.members.lost.values()} - known)
@@ -80,7 +80,7 @@ async def ask_again(node: Node, neighbours: Neighbours, join: Iterable[str]) -> 
     await asyncio.wait([asked], timeout=2 * node.settings.hello_timeout)
 
 
-async def _greet(node: Node, neighbours: Neighbours, addresses: Iterable[str]) -> list[Hello | None]:
+async def _greet(node: PeerNode, neighbours: Channels, addresses: Iterable[str]) -> list[Hello | None]:
     """Say hello to whoever listens at these addresses, and take in what they say of this peer's past."""
     answers = await asyncio.gather(*map(neighbours.greet, list(addresses)))
     for hello in answers:

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 from pushcen.errors import LedgerError
-from pushcen.runtime.store import read_state, read_tensors
+from pushcen.runtime.state_folder import read_state, read_tensors
 
 _PREFIX = "model."
 

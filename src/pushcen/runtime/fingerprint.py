@@ -6,21 +6,21 @@ import json
 from collections.abc import Mapping
 
 from pushcen.errors import OptionError
-from pushcen.learning import Learner, Training
+from pushcen.learning import Learner, TrainingOptions
 from pushcen.methods import Method
 
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
 _LATER = {"codec": "dense"}  # options that were added; at these defaults, peers agree with those that lack them
 
 
-def describe(method: Method, training: Training, learner: Learner, seed: int) -> dict[str, str]:
+def describe(method: Method, training: TrainingOptions, learner: Learner, seed: int) -> dict[str, str]:
     """List what must agree, by name. Of codecs, those that a peer may lack; pushcen's are in the method's options.
 
     >>> import torch
     >>> from pushcen.learning import Task
     >>> from pushcen.methods import PushCen
     >>> task = Task(torch.nn.Linear(2, 1), (torch.zeros(8, 2), torch.zeros(8)))
-    >>> about = describe(PushCen(clusters=8), Training(), Learner(task, PushCen(clusters=8).update()), seed=0)
+    >>> about = describe(PushCen(clusters=8), TrainingOptions(), Learner(task, PushCen(clusters=8).update()), seed=0)
     >>> about["method"], about["method.clusters"], about["schema.weight"]
     ('pushcen', '8', '[1, 2] float32 clustered')
     """

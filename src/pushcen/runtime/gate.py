@@ -10,7 +10,7 @@ import grpc
 
 from pushcen.errors import CertificateError
 from pushcen.runtime.limits import Rate
-from pushcen.runtime.node import Node
+from pushcen.runtime.node import PeerNode
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Behaviour = Callable[[str, Any, Context], Awaitable[Any]]
@@ -22,7 +22,7 @@ _LONGEST = 60.0  # seconds that a call may take, unless it sees to that itself: 
 class Gate(grpc.GenericRpcHandler):
     """Finds what answers a call, and lets nobody through who does not belong or asks for too much."""
 
-    def __init__(self, node: Node, rate: Rate, most: int) -> None:
+    def __init__(self, node: PeerNode, rate: Rate, most: int) -> None:
         self._node, self._rate, self._most = node, rate, most
         self._running: Counter[str] = Counter()
         self._handlers: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import LIMIT
 from pushcen.runtime.network import FIRST_EPOCH, check_name
-from pushcen.runtime.trust import Fields
+from pushcen.runtime.security.trust import Fields
 
 SHIFT = 48  # bits of an epoch below its generation: milliseconds until the year 10,889
 MOST = LIMIT >> SHIFT

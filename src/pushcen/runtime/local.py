@@ -16,7 +16,7 @@ from typing import Any
 from pushcen.errors import NetworkError
 from pushcen.protocol import Audit
 from pushcen.runtime.audit import audit_folders
-from pushcen.runtime.authority import Authority
+from pushcen.runtime.security.authority import Authority
 
 Row = dict[str, Any]
 

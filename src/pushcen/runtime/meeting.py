@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pushcen.protocol import PeerId, name_of
-from pushcen.runtime.neighbours import Neighbours
-from pushcen.runtime.node import Node
+from pushcen.runtime.channels import Channels
+from pushcen.runtime.node import PeerNode
 from pushcen.runtime.wire import Signed
 
 _TICK = 0.2
@@ -15,7 +15,7 @@ _TICK = 0.2
 class Meeting:
     """Keeps one node in touch with the others."""
 
-    def __init__(self, node: Node, neighbours: Neighbours, join: Sequence[str], certs: Path | None) -> None:
+    def __init__(self, node: PeerNode, neighbours: Channels, join: Sequence[str], certs: Path | None) -> None:
         self.node, self.neighbours = node, neighbours
         self._join = list(join)
         self._files = [certs / name for name in ("revoked.signed", "refound.signed")] if certs else []

@@ -12,8 +12,8 @@ from pushcen.errors import OptionError
 from pushcen.protocol import Contact, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.runtime.network import check_name
-from pushcen.runtime.settings import Runtime
-from pushcen.runtime.trust import Fields
+from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.security.trust import Fields
 from pushcen.runtime.wire import Signed
 
 _EXCHANGE = 0.1  # how likely a push exchanges one of the view for another
@@ -39,7 +39,7 @@ class Member:
 class Members:
     """All that a peer knows of others. At most `settings.known` of them, of which a view is pushed to."""
 
-    def __init__(self, me: str, settings: Runtime, rng: Random) -> None:
+    def __init__(self, me: str, settings: RuntimeOptions, rng: Random) -> None:
         self.me = me
         self.all: dict[str, Member] = {}
         self.gone: set[str] = set()  # identities that left or were forgotten

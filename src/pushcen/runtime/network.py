@@ -16,10 +16,10 @@ FIRST_EPOCH = 1
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkDescription:
     """The description that `pushcen certs init` signs. Its founders start with one unit of mass each.
 
-    >>> Network("wards", ("ann", "bob"), nonce="00").fingerprint
+    >>> NetworkDescription("wards", ("ann", "bob"), nonce="00").fingerprint
     'd5bf8f5ca8f2f00b525a1a3b463ede8a'
     """
 
@@ -41,7 +41,7 @@ class Network:
         return hashlib.sha256(self.body).hexdigest()[:32]
 
     @classmethod
-    def of(cls, body: bytes) -> "Network":
+    def of(cls, body: bytes) -> "NetworkDescription":
         """Read the bytes that were signed."""
         try:
             fields = json.loads(body)

@@ -1,6 +1,6 @@
 """What a running peer is: its Client, its ledger, whom it knows. Everything here happens in one event loop.
 
-`Node` knows what to say and what to make of what it hears; `service` and `neighbours` carry it, `trainer` trains.
+`PeerNode` knows what to say and what to make of what it hears; `service` and `neighbours` carry it, `trainer` trains.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from pushcen.errors import CertificateError, OptionError, ProtocolError
 from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Answer, Contact, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
+from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import difference, digest
 from pushcen.runtime.generations import generation_of
-from pushcen.runtime.identity import Identity
-from pushcen.runtime.settings import Runtime
-from pushcen.runtime.standing import Standing
-from pushcen.runtime.store import Store
+from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.security.identity import Identity
+from pushcen.runtime.state_folder import StateFolder
 from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
 
 
@@ -29,14 +29,14 @@ class Refusal(Exception):  # noqa: N818
         self.reason = reason
 
 
-class Node(Standing):
+class PeerNode(DurablePeer):
     """One peer, as its parts see it."""
 
     def __init__(
         self,
         identity: Identity,
-        settings: Runtime,
-        store: Store,
+        settings: RuntimeOptions,
+        store: StateFolder,
         client: Client[Learner],
         about: Mapping[str, str],
         address: str,

@@ -8,12 +8,12 @@ import grpc
 
 from pushcen.errors import NetworkError
 from pushcen.files import write_whole
-from pushcen.runtime.authority import PUBLIC, Authority
-from pushcen.runtime.certificates import key_bytes, make_certificate, new_key, pem, read
-from pushcen.runtime.identity import Certified
 from pushcen.runtime.members import check_address
 from pushcen.runtime.network import ANY
-from pushcen.runtime.records import digest
+from pushcen.runtime.security.authority import PUBLIC, Authority
+from pushcen.runtime.security.certificates import key_bytes, make_certificate, new_key, pem, read
+from pushcen.runtime.security.identity import Certified
+from pushcen.runtime.security.records import digest
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import News, Signed
 

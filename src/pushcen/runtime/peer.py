@@ -13,18 +13,18 @@ from typing import Any
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload
 from pushcen.errors import LedgerError, OptionError
-from pushcen.learning import Learner, State, TaskFunction, Training, build_task
+from pushcen.learning import Learner, State, TaskFunction, TrainingOptions, build_task
 from pushcen.methods import Method, Place, PushCen
 from pushcen.protocol import UNIT, Buffer, Peer, epoch_of
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.epochs import ask_first, next_peer
 from pushcen.runtime.fingerprint import describe, difference
-from pushcen.runtime.identity import Identity
 from pushcen.runtime.members import check_address
-from pushcen.runtime.node import Node
+from pushcen.runtime.node import PeerNode
+from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
-from pushcen.runtime.settings import Runtime
-from pushcen.runtime.store import Store
+from pushcen.runtime.state_folder import StateFolder
 from pushcen.runtime.trainer import write_tensors
 
 _EVERYWHERE = ("0.0.0.0", "[::]")
@@ -42,8 +42,8 @@ class Setup:
     advertise: str = ""
     """Where others reach it, if not where it listens."""
     method: Method = field(default_factory=PushCen)
-    training: Training = field(default_factory=Training)
-    runtime: Runtime = field(default_factory=Runtime)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
+    runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
     seed: int = 0
     client: int = 0
     clients: int = 1
@@ -68,7 +68,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
     """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` lets it live."""
     for address in (setup.listen, *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store, ended = Store(setup.state), True
+    store, ended = StateFolder(setup.state), True
     try:
         node = _node(setup, store)
         await _resume(setup, node)
@@ -93,7 +93,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             store.close()
 
 
-def _node(setup: Setup, store: Store) -> Node:
+def _node(setup: Setup, store: StateFolder) -> PeerNode:
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
@@ -113,7 +113,7 @@ def _node(setup: Setup, store: Store) -> Node:
         client = Client.restore(State(store.tensors(), plain), learner, rules)
     else:
         client = Client(Peer.join(identity.name, rules, epoch=0), learner, rng)  # until it is settled who this is
-    node = Node(identity, setup.runtime, store, client, about, setup.listen, Random(rng.random()))
+    node = PeerNode(identity, setup.runtime, store, client, about, setup.listen, Random(rng.random()))
     node.restore(saved)
     return node
 
@@ -127,7 +127,7 @@ def _warm_up(learner: Learner) -> None:
     learner.restore(before)
 
 
-async def _resume(setup: Setup, node: Node) -> None:
+async def _resume(setup: Setup, node: PeerNode) -> None:
     """Commit the new boot of a peer that goes on, before anything is answered; find out whether it needs an epoch."""
     store, peer = node.store, node.peer
     if not epoch_of(peer.me):
@@ -145,7 +145,7 @@ async def _resume(setup: Setup, node: Node) -> None:
     await node.commit()
 
 
-async def _begin(setup: Setup, node: Node, driver: Driver) -> None:
+async def _begin(setup: Setup, node: PeerNode, driver: Driver) -> None:
     """Settle in which epoch a peer with an empty state folder begins, and commit that."""
     if epoch_of(node.peer.me):
         return
@@ -159,7 +159,7 @@ async def _begin(setup: Setup, node: Node, driver: Driver) -> None:
     await node.commit(state.plain, files, lambda: Client(next_peer(node, known), learner, node.client.rng))
 
 
-def _facts(node: Node) -> dict[str, Any]:
+def _facts(node: PeerNode) -> dict[str, Any]:
     """Say what a ledger notes of its network; with all who founded it, so that an audit knows who must be there."""
     unit = UNIT if node.peer.rules.weights.moves_mass else 0
     network = node.identity.network
@@ -187,7 +187,7 @@ def _reachable(setup: Setup, port: int) -> str:
     return f"{host}:{port}"
 
 
-def _obey_signals(node: Node) -> None:
+def _obey_signals(node: PeerNode) -> None:
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError, ValueError):  # not in the main thread, or not on this system
         for number in (signal.SIGTERM, signal.SIGINT):

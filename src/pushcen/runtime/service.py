@@ -21,7 +21,7 @@ from pushcen.runtime.claims import Word
 from pushcen.runtime.gate import CALLS, Behaviour, Context, Gate
 from pushcen.runtime.generations import generation_of
 from pushcen.runtime.limits import Budget, Rate, connections
-from pushcen.runtime.node import Node, Refusal
+from pushcen.runtime.node import PeerNode, Refusal
 from pushcen.runtime.wire import Hello, News
 from pushcen.runtime.wire.pieces import Bytes, read_piece
 
@@ -45,7 +45,7 @@ class Received(dict[int, Payload]):
 class Service:
     """What others may ask of a peer."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PeerNode) -> None:
         self._node = node
         settings = node.settings
         self._calls = Rate(settings.calls_per_second)

@@ -14,9 +14,9 @@ from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
 from pushcen.learning import Outcome, Payloads, Score, State, Work
 from pushcen.protocol import UNIT, Contact
-from pushcen.runtime.neighbours import Neighbours
-from pushcen.runtime.node import Node
-from pushcen.runtime.store import File, Store
+from pushcen.runtime.channels import Channels
+from pushcen.runtime.node import PeerNode
+from pushcen.runtime.state_folder import File, StateFolder
 
 
 class Trained(NamedTuple):
@@ -31,7 +31,7 @@ class Trained(NamedTuple):
 class Trainer:
     """Trains one node's client."""
 
-    def __init__(self, node: Node, neighbours: Neighbours) -> None:
+    def __init__(self, node: PeerNode, neighbours: Channels) -> None:
         self.node, self.neighbours = node, neighbours
         self._thread = ThreadPoolExecutor(1, "trainer")
         self._last_event = -1e9
@@ -147,7 +147,7 @@ class Trainer:
             node.log.seldom("metrics", "cannot write its figures", text=f"{self._metrics}: {error.strerror}")
 
 
-def write_tensors(store: Store, state: State) -> dict[str, File]:
+def write_tensors(store: StateFolder, state: State) -> dict[str, File]:
     """Write what a learner saved to new files: weights, and the optimiser's state apart, if it is there."""
     groups: dict[str, dict[str, Any]] = {"weights": {}, "optimiser": {}}
     for name, tensor in state.tensors.items():

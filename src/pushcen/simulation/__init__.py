@@ -1,31 +1,31 @@
 """Many clients in pseudo-time, on an event queue: no rounds, and the same result on one thread or on a cluster."""
 
 from pushcen.simulation.observer import Observer, Quiet
-from pushcen.simulation.run import Summary, simulate_world
-from pushcen.simulation.world import (
+from pushcen.simulation.options import (
     METERS,
-    Checkpoint,
-    Compute,
-    Evaluation,
-    Executor,
-    Meters,
-    Neighbours,
-    Network,
-    Participation,
+    CheckpointOptions,
+    ComputeOptions,
+    EvaluationOptions,
+    ExecutorOptions,
+    MeterOptions,
+    NeighbourOptions,
+    NetworkOptions,
+    ParticipationOptions,
     World,
 )
+from pushcen.simulation.run import Summary, simulate_world
 
 __all__ = [
     "METERS",
-    "Checkpoint",
-    "Compute",
-    "Evaluation",
-    "Executor",
-    "Meters",
-    "Neighbours",
-    "Network",
+    "CheckpointOptions",
+    "ComputeOptions",
+    "EvaluationOptions",
+    "ExecutorOptions",
+    "MeterOptions",
+    "NeighbourOptions",
+    "NetworkOptions",
     "Observer",
-    "Participation",
+    "ParticipationOptions",
     "Quiet",
     "Summary",
     "World",

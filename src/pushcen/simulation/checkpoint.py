@@ -18,10 +18,10 @@ from pushcen.errors import PushcenError, RunError
 from pushcen.files import sync, write_whole
 from pushcen.folder import CHECKPOINT, Folder
 from pushcen.learning import Model, State, Work
-from pushcen.protocol import Envelope, Farewell, Online, Peer, View
+from pushcen.protocol import BoundedView, Envelope, Farewell, Online, Peer
 from pushcen.simulation.engine import Engine
-from pushcen.simulation.executors import Facts, Runs, Ticket
-from pushcen.simulation.node import Node
+from pushcen.simulation.executors import Executor, Facts, Ticket
+from pushcen.simulation.node import SimulatedClient
 
 VERSION = 1
 GROUP = 32  # learners in one file
@@ -105,7 +105,7 @@ class Saved:
         except (OSError, SafetensorError, KeyError, IndexError, TypeError) as error:
             raise RunError(f"{self.path}: client {client} cannot be read: {error!r:.200}") from error
 
-    def first(self, runs: Runs, facts: Facts) -> Any:
+    def first(self, runs: Executor, facts: Facts) -> Any:
         """Revive the tickets, and return that of the model that all started from."""
         tickets: dict[int, Any] = {}
         try:
@@ -154,7 +154,7 @@ def _engine_state(engine: Engine) -> dict[str, Any]:
         "left": sorted(engine.online.left),
         "reachable": {peer: node.index for peer, node in engine.at.items()},
         "neighbours": engine.rng.getstate(),
-        "views": engine.neighbours.save() if isinstance(engine.neighbours, View) else None,
+        "views": engine.neighbours.save() if isinstance(engine.neighbours, BoundedView) else None,
         "network": engine.carrier.rng.getstate(),
         "farewells": presence.farewells,
         "gone": presence.left,
@@ -170,7 +170,7 @@ def _restore_engine(engine: Engine, state: dict[str, Any]) -> None:
     engine.online.__dict__.update(online.__dict__, left=set(state["left"]))
     engine.at = {peer: engine.nodes[index] for peer, index in state["reachable"].items()}
     _set_rng(engine.rng, state["neighbours"])
-    if isinstance(engine.neighbours, View):
+    if isinstance(engine.neighbours, BoundedView):
         engine.neighbours.restore(state["views"])
     _set_rng(engine.carrier.rng, state["network"])
     engine.presence.farewells = [Farewell(*farewell) for farewell in state["farewells"]]
@@ -178,7 +178,7 @@ def _restore_engine(engine: Engine, state: dict[str, Any]) -> None:
     engine.looker.restore(state["looker"])
 
 
-def _restore_node(node: Node, state: dict[str, Any]) -> None:
+def _restore_node(node: SimulatedClient, state: dict[str, Any]) -> None:
     peer = Peer.resume(state.pop("peer"), node.peer.rules)
     expects, work = state.pop("expects"), state.pop("work")
     _set_rng(node.client.rng, state.pop("rng"))
@@ -208,7 +208,7 @@ def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
     return {"ticket": thing.key, "client": thing.client, "born": thing.born}
 
 
-def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], runs: Runs) -> Any:
+def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], runs: Executor) -> Any:
     if "ticket" not in thing:
         return thing
     key = thing["ticket"]

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pushcen.simulation.executors import Runs
+from pushcen.simulation.executors import Executor
 
 Then = Callable[[list[Any], Any], None]
 
@@ -15,7 +15,7 @@ Then = Callable[[list[Any], Any], None]
 class Collector:
     """Hands each result to whoever asked, in order; bounds how far the queue runs ahead."""
 
-    def __init__(self, runs: Runs, ahead: int) -> None:
+    def __init__(self, runs: Executor, ahead: int) -> None:
         self._runs = runs
         self._ahead = ahead
         self._items: deque[tuple[Sequence[Any], Then, Any]] = deque()

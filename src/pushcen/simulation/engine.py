@@ -5,24 +5,23 @@ from typing import Any
 
 from pushcen.client import Client
 from pushcen.methods import Place
-from pushcen.protocol import Afresh, Contact, Graph, Online, Peer, PeerId, View
-from pushcen.protocol import Neighbours as Draws
-from pushcen.simulation.carrier import Carrier
+from pushcen.protocol import BoundedView, Contact, FixedGraph, NeighbourChoice, Online, Peer, PeerId, RandomNeighbours
 from pushcen.simulation.collector import Collector
-from pushcen.simulation.executors import Facts, Runs, Ticket
+from pushcen.simulation.evaluation import Evaluator
+from pushcen.simulation.executors import Executor, Facts, Ticket
 from pushcen.simulation.executors.proxy import Proxy
-from pushcen.simulation.looker import Looker
-from pushcen.simulation.node import Node
+from pushcen.simulation.network import SimulatedNetwork
+from pushcen.simulation.node import SimulatedClient
+from pushcen.simulation.options import World
 from pushcen.simulation.presence import Presence
 from pushcen.simulation.queue import COMPUTE, LOOK, Queue
-from pushcen.simulation.world import World
 from pushcen.streams import stream
 
 
 class Engine:
     """A world that goes on from event to event."""
 
-    def __init__(self, world: World, runs: Runs, facts: Sequence[Facts], start: Ticket) -> None:
+    def __init__(self, world: World, runs: Executor, facts: Sequence[Facts], start: Ticket) -> None:
         self.world = world
         self.runs = runs
         self.queue = Queue()
@@ -43,13 +42,13 @@ class Engine:
             self.founders = set(range(world.clients)) - self.join_times.keys()
         self.nodes = [self._node(client, facts[client]) for client in range(world.clients)]
         self.by_name = {node.name: node for node in self.nodes}
-        self.at: dict[PeerId, Node] = {}  # who can be reached, under its present identity
+        self.at: dict[PeerId, SimulatedClient] = {}  # who can be reached, under its present identity
         self.moves_mass = self.nodes[0].peer.rules.weights.moves_mass
         self.founded = sum(node.peer.founded for node in self.nodes)
         self.collector = Collector(runs, world.executor.run_ahead)
-        self.carrier = Carrier(self)
+        self.carrier = SimulatedNetwork(self)
         self.presence = Presence(self)
-        self.looker = Looker(self)
+        self.looker = Evaluator(self)
         self._acts: dict[str, Callable[[Any], None]] = {
             "train": self.train,
             "deliver": self.carrier.deliver,
@@ -79,7 +78,7 @@ class Engine:
         """Whether nothing more happens before the horizon."""
         return self.queue.next_time > self.world.horizon
 
-    def start(self, node: Node) -> None:
+    def start(self, node: SimulatedClient) -> None:
         """Let a client start its next compute event."""
         node.run += 1
         if self.world.collect == "start":
@@ -109,13 +108,13 @@ class Engine:
             self.carrier.send(node, envelopes)
         self.start(node)
 
-    def choose(self, node: Node) -> list[tuple[Contact, int]]:
+    def choose(self, node: SimulatedClient) -> list[tuple[Contact, int]]:
         """Choose receivers by the method's rule, and say hello to them; each with the part that it gets."""
         draw, me, by_name = self.neighbours.draw, node.name, self.by_name
         chosen = node.client.peer.rules.outbox.choose(lambda k: draw(me, k))
         return [(by_name[name].client.peer.contact, part) for name, part in chosen]
 
-    def lose(self, node: Node) -> None:
+    def lose(self, node: SimulatedClient) -> None:
         """Let a client lose what was folded since its last event."""
         node.proxy.ask("crash")
         self.looker.lost(node)
@@ -130,7 +129,7 @@ class Engine:
         if (count - 1) * every < horizon or count == 1:
             self.queue.put(min(count * every, horizon), LOOK, "look", count)
 
-    def _node(self, index: int, facts: Facts) -> Node:
+    def _node(self, index: int, facts: Facts) -> SimulatedClient:
         world = self.world
         rules = world.method.rules(Place(str(index), self.edges, self.first))
         peer = (Peer.found if index in self.founders else Peer.join)(str(index), rules)
@@ -138,12 +137,12 @@ class Engine:
         proxy.measures = "events" in world.meters.names
         client = Client(peer, proxy, stream(world.seed, "compute", index))
         pace = world.compute.pace(index, facts.steps, world.seed)
-        return Node(index, client, facts, pace, late=index not in self.founders)
+        return SimulatedClient(index, client, facts, pace, late=index not in self.founders)
 
-    def _neighbours(self) -> Draws[str]:
+    def _neighbours(self) -> NeighbourChoice[str]:
         section = self.world.neighbours
         if self.edges is not None:
-            return Graph(self.edges, self.online, self.rng)
+            return FixedGraph(self.edges, self.online, self.rng)
         if section.kind == "view":
-            return View(self.online, self.rng, section.size, section.bound)
-        return Afresh(self.online, self.rng)
+            return BoundedView(self.online, self.rng, section.size, section.bound)
+        return RandomNeighbours(self.online, self.rng)

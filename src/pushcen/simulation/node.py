@@ -12,7 +12,7 @@ TRAFFIC = ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messa
 COUNTED = (*TRAFFIC, "events", "replaced", "evicted")
 
 
-class Node:
+class SimulatedClient:
     """A client, and what the world knows of it."""
 
     __slots__ = (

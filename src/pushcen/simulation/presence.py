@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from pushcen.protocol import Farewell, Peer, epoch_of
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 from pushcen.simulation.queue import PRESENCE
 from pushcen.streams import stream
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Presence:
-    """Lets clients come and go as the `Participation` section says. When they do is the same for every method."""
+    """Lets clients come and go as `ParticipationOptions` says. When they do is the same for every method."""
 
     def __init__(self, engine: "Engine") -> None:
         world = engine.world
@@ -102,7 +102,7 @@ class Presence:
         self._engine.carrier.send(node, envelopes)
         self._engine.queue.put(self._engine.now + node.pace, PRESENCE, "hand over", index)
 
-    def _arrive(self, node: Node) -> None:
+    def _arrive(self, node: SimulatedClient) -> None:
         engine = self._engine
         node.online = True
         engine.online.add(node.name)
@@ -112,13 +112,13 @@ class Presence:
             self._greet(node)
         engine.start(node)
 
-    def _depart(self, node: Node) -> None:
+    def _depart(self, node: SimulatedClient) -> None:
         node.online = False
         node.run += 1  # what it was computing will never be done
         node.work = None
         self._engine.online.remove(node.name)
 
-    def _greet(self, node: Node) -> None:
+    def _greet(self, node: SimulatedClient) -> None:
         """Exchange hellos: who restarted meanwhile says what it has and has not got."""
         peer = node.peer
         for name in self._engine.online.names:
@@ -128,7 +128,7 @@ class Presence:
             if other.me in peer.sent:
                 peer.hear(other.answer(peer.me))
 
-    def _bid_farewell(self, node: Node) -> None:
+    def _bid_farewell(self, node: SimulatedClient) -> None:
         peer = node.peer
         node.replaced += peer.replaced
         node.evicted += peer.evicted
@@ -142,7 +142,7 @@ class Presence:
         else:
             del self._engine.at[peer.me]
 
-    def _hear_farewells(self, node: Node) -> None:
+    def _hear_farewells(self, node: SimulatedClient) -> None:
         """Tell a client of everybody who left since it last heard."""
         peer = node.client.peer
         for farewell in self.farewells[node.heard :]:
@@ -150,7 +150,7 @@ class Presence:
                 peer.hear_farewell(farewell)
         node.heard = len(self.farewells)
 
-    def _later(self, node: Node, kind: str, mean: float) -> None:
+    def _later(self, node: SimulatedClient, kind: str, mean: float) -> None:
         node.visits += 1
         rng = stream(self._engine.world.seed, "presence", node.index, node.visits)
         self._engine.queue.put(self._engine.now + rng.expovariate(1 / mean), PRESENCE, kind, node.index)

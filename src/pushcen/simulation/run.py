@@ -15,9 +15,9 @@ from pushcen.learning import Samples, TaskFunction
 from pushcen.learning.frozen import check_same_frozen
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
-from pushcen.simulation.executors import Facts, Host, Make, MakeLearner, Runs, start
+from pushcen.simulation.executors import Executor, Facts, Host, Make, MakeLearner, start
 from pushcen.simulation.observer import Observer, Quiet
-from pushcen.simulation.world import World, differences
+from pushcen.simulation.options import World, differences
 
 Summary = dict[str, Any]
 TICK = 0.2  # seconds between two reports of progress
@@ -42,13 +42,13 @@ def simulate_world(
     The folder can be resumed from its last checkpoint. `make` makes learners of another kind than the task's.
 
     >>> import torch
-    >>> from pushcen.learning import Task, Training
+    >>> from pushcen.learning import Task, TrainingOptions
     >>> from pushcen.methods import PushCen
     >>> def task(client, clients):
     ...     inputs = torch.randn(64, 4, generator=torch.Generator().manual_seed(client))
     ...     targets = (inputs.sum(1) > 0).long()
     ...     return Task(torch.nn.Linear(4, 2), (inputs[:48], targets[:48]), (inputs[48:], targets[48:]))
-    >>> world = World(PushCen(clusters=4), Training(batch=16), clients=4, horizon=2.0)
+    >>> world = World(PushCen(clusters=4), TrainingOptions(batch=16), clients=4, horizon=2.0)
     >>> summary = simulate_world(world, task)
     >>> summary["status"], summary["steps"], summary["meters"]["mass"]["exact"]
     ('finished', 24, True)
@@ -73,7 +73,7 @@ class Simulation:
     """The loop around an engine: progress, checkpoints, Ctrl-C, the end."""
 
     def __init__(
-        self, world: World, runs: Runs, files: Folder, observer: Observer, saved: checkpoint.Saved | None
+        self, world: World, runs: Executor, files: Folder, observer: Observer, saved: checkpoint.Saved | None
     ) -> None:
         self._world = world
         self._files = files

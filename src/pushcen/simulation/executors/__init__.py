@@ -5,10 +5,10 @@ from typing import Any, Protocol
 
 from pushcen.simulation.executors.host import Facts, Host, Make, MakeLearner, Operation
 from pushcen.simulation.executors.ticket import Ticket
-from pushcen.simulation.world import Executor
+from pushcen.simulation.options import ExecutorOptions
 
 
-class Runs(Protocol):
+class Executor(Protocol):
     """What every executor offers."""
 
     def submit(self, client: int, operations: Sequence[Operation], inputs: Sequence[Any] = ()) -> Any:
@@ -33,7 +33,7 @@ class Runs(Protocol):
         """Let go of everything."""
 
 
-def start(executor: Executor, host: Host) -> Runs:
+def start(executor: ExecutorOptions, host: Host) -> Executor:
     """Start the executor that was chosen."""
     if executor.kind == "ray":
         from pushcen.simulation.executors.cluster import Cluster
@@ -44,4 +44,4 @@ def start(executor: Executor, host: Host) -> Runs:
     return Threads(host, executor.size)
 
 
-__all__ = ["Facts", "Host", "Make", "MakeLearner", "Operation", "Runs", "Ticket", "start"]
+__all__ = ["Executor", "Facts", "Host", "Make", "MakeLearner", "Operation", "Ticket", "start"]

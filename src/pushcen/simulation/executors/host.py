@@ -13,7 +13,18 @@ import torch
 
 from pushcen.codec import Schema
 from pushcen.errors import LearningError
-from pushcen.learning import Learner, Model, Outcome, Samples, Score, State, TaskFunction, Training, Work, build_task
+from pushcen.learning import (
+    Learner,
+    Model,
+    Outcome,
+    Samples,
+    Score,
+    State,
+    TaskFunction,
+    TrainingOptions,
+    Work,
+    build_task,
+)
 from pushcen.learning import samples as data
 from pushcen.methods import Method
 from pushcen.simulation import rows
@@ -50,7 +61,7 @@ class MakeLearner:
 
     task: TaskFunction
     method: Method
-    training: Training
+    training: TrainingOptions
     clients: int
     seed: int
 

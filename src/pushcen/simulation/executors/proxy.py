@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pushcen.learning import Work
-from pushcen.simulation.executors import Operation, Runs, Ticket
+from pushcen.simulation.executors import Executor, Operation, Ticket
 
 
 class Proxy:
@@ -15,7 +15,7 @@ class Proxy:
 
     __slots__ = ("_inputs", "_operations", "_runs", "client", "encodes", "measures", "steps", "watch")
 
-    def __init__(self, client: int, runs: Runs, steps: int) -> None:
+    def __init__(self, client: int, runs: Executor, steps: int) -> None:
         self.client = client
         self.steps = steps
         self.encodes = True  # whether the next step's weights are sent to anybody

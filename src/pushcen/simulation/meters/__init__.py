@@ -2,20 +2,28 @@
 
 from typing import TYPE_CHECKING
 
-from pushcen.simulation.meters.events import Events
-from pushcen.simulation.meters.gradient import Gradient
-from pushcen.simulation.meters.kept import Kept
-from pushcen.simulation.meters.mailbox import Mailbox
-from pushcen.simulation.meters.mass import Mass
+from pushcen.simulation.meters.events import EventMeter
+from pushcen.simulation.meters.gradient import GradientMeter
+from pushcen.simulation.meters.kept import MassShiftMeter
+from pushcen.simulation.meters.mailbox import MailboxMeter
+from pushcen.simulation.meters.mass import MassMeter
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.meters.reference import Reference
-from pushcen.simulation.meters.traffic import Traffic
-from pushcen.simulation.world import METERS
+from pushcen.simulation.meters.reference import ConsensusMeter
+from pushcen.simulation.meters.traffic import TrafficMeter
+from pushcen.simulation.options import METERS
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
 
-_ALL: tuple[type[Meter], ...] = (Mass, Traffic, Events, Mailbox, Kept, Reference, Gradient)
+_ALL: tuple[type[Meter], ...] = (
+    MassMeter,
+    TrafficMeter,
+    EventMeter,
+    MailboxMeter,
+    MassShiftMeter,
+    ConsensusMeter,
+    GradientMeter,
+)
 
 
 def open_meters(engine: "Engine") -> list[Meter]:

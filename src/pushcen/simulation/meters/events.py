@@ -7,12 +7,12 @@ from pushcen.learning import Outcome, Work
 from pushcen.protocol import UNIT, Envelope
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading, added
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 START = {"sum": 0.0, "max": 0.0, "count": 0}
 
 
-class Events(Meter):
+class EventMeter(Meter):
     """tau, Delta, epsilon_c, gamma_t, c-bar, y_min, y_max, mask density, and the shift of X_tot by compression.
 
     A row has the mean and the largest since the last row; the summary those of the whole run.
@@ -31,7 +31,9 @@ class Events(Meter):
         self.y_max = max(held, default=0)
         self.gamma_min = 1.0
 
-    def stepped(self, _node: Node, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> dict[str, float]:
+    def stepped(
+        self, _node: SimulatedClient, work: Work, envelopes: Sequence[Envelope], ticket: Ticket
+    ) -> dict[str, float]:
         """Read what depends on masses and counts alone."""
         found: dict[str, float] = {"tau": max((ticket.born - used.born for _, _, used in work.models), default=0)}
         if not self.engine.moves_mass:
@@ -60,7 +62,7 @@ class Events(Meter):
                 entry["max"] = max(entry["max"], value)
                 entry["count"] += 1
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:  # noqa: ARG002
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Give means and maxima since the last row."""
         return Reading((), self._finish)
 

@@ -5,10 +5,10 @@ from typing import Any
 from pushcen.simulation import scores
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 
-class Gradient(Meter):
+class GradientMeter(Meter):
     """The squared norm of grad F at the reference, over all training data of those online; own BatchNorm for each."""
 
     name = "gradient"
@@ -21,7 +21,7 @@ class Gradient(Meter):
         self.first: float | None = None  # F at the first look
         self.zeta = 0.0
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:
         """Ask every client for its gradient, then for its distance from the mean of all."""
         if reference is None or not nodes:
             return Reading((), lambda _: {"gradient_norm2": None, "reference_objective": None, "zeta2": None})

@@ -8,12 +8,12 @@ from pushcen.learning import Work
 from pushcen.protocol import Buffer, Envelope, name_of
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading, added
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 Link = tuple[int, int]
 
 
-class Kept(Meter):
+class MassShiftMeter(Meter):
     """A book of its own: which mass was sent on which model, and on which model it was merged.
 
     Of each link, the stretches of its running total and the messages they were sent on; and how much of it was merged.
@@ -35,7 +35,7 @@ class Kept(Meter):
             for node in engine.nodes:
                 node.proxy.watch = self._fold
 
-    def stepped(self, node: Node, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:  # noqa: ARG002
+    def stepped(self, node: SimulatedClient, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:  # noqa: ARG002
         """Compare the model on which each bit of mass was merged with the one on which it was sent."""
         if not self._on:
             return
@@ -47,7 +47,7 @@ class Kept(Meter):
             self.engine.collector.add(tickets, self._count, [mass for mass, _, _ in pairs])
         self.pushed(node, envelopes, added(node, envelopes))
 
-    def pushed(self, node: Node, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
+    def pushed(self, node: SimulatedClient, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
         """Note which mass is sent on which model."""
         if not self._on:
             return
@@ -66,7 +66,7 @@ class Kept(Meter):
     def _fold(self, client: int, weight: int, ticket: Ticket) -> None:
         self._folded.setdefault(client, []).append((weight, ticket))
 
-    def lost(self, node: Node) -> None:
+    def lost(self, node: SimulatedClient) -> None:
         """Forget what was folded and never merged."""
         self._folded.pop(node.index, None)
 
@@ -92,7 +92,7 @@ class Kept(Meter):
             self.max = max(self.max, shift)
             self.count += 1
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:  # noqa: ARG002
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Give the sum of all shifts' norms, over Y_tot, up to now."""
         return Reading((), lambda _: {"kept_shift_sum": self.sum})
 

@@ -4,15 +4,15 @@ from typing import Any
 
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 
-class Mailbox(Meter):
+class MailboxMeter(Meter):
     """Counts over all clients and the whole run."""
 
     name = "mailbox"
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:  # noqa: ARG002
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Count."""
         row = {f"mailbox_{name}": count for name, count in self.summary().items()}
         return Reading((), lambda _: row)

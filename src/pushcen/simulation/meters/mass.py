@@ -5,17 +5,17 @@ from typing import Any
 from pushcen.protocol import audit
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 
-class Mass(Meter):
+class MassMeter(Meter):
     """The audit of all peers' books, in whole quanta; shares are of what was founded."""
 
     name = "mass"
     kept = ("exact",)
     exact = True
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:  # noqa: ARG002
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Audit."""
         row = self.read()
         self.exact = self.exact and row["mass_exact"]

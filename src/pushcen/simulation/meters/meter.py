@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from pushcen.learning import Outcome, Work
 from pushcen.protocol import Envelope
 from pushcen.simulation.executors import Ticket
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
@@ -33,19 +33,19 @@ class Meter:
     def __init__(self, engine: "Engine") -> None:
         self.engine = engine
 
-    def stepped(self, node: Node, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> Any:
+    def stepped(self, node: SimulatedClient, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> Any:
         """See a compute event, after its mass is split and before anything is sent; return what `collected` needs."""
 
-    def pushed(self, node: Node, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
+    def pushed(self, node: SimulatedClient, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
         """See envelopes that belong to no compute event, and the new mass that each carries."""
 
-    def lost(self, node: Node) -> None:
+    def lost(self, node: SimulatedClient) -> None:
         """See that a client has lost what was folded since its last event."""
 
     def collected(self, outcome: Outcome, context: Any) -> None:
         """See what the event's learner reports."""
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:  # noqa: ARG002
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Read the meter; `nodes` are those online."""
         return Reading((), lambda _: {})
 
@@ -63,7 +63,7 @@ class Meter:
             setattr(self, name, state[name])
 
 
-def added(node: Node, envelopes: Sequence[Envelope]) -> list[int]:
+def added(node: SimulatedClient, envelopes: Sequence[Envelope]) -> list[int]:
     """Say how much new mass each envelope carries that an event has just made."""
     unsettled = node.client.peer.unsettled
     return [unsettled[envelope.receiver][1] for envelope in envelopes]

@@ -6,7 +6,7 @@ from pushcen.protocol import Envelope, PeerId
 from pushcen.simulation import scores
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
@@ -20,7 +20,7 @@ class Part(NamedTuple):
     `kind` is row (the node's own weights), folded (a sum in the node's learner, weighted already) or payloads.
     """
 
-    node: Node
+    node: SimulatedClient
     mass: int
     kind: str
     ticket: Any = None
@@ -82,13 +82,13 @@ def _under_way(engine: "Engine") -> dict[tuple[PeerId, PeerId], list[Envelope]]:
     return found
 
 
-class Reference(Meter):
+class ConsensusMeter(Meter):
     """The consensus error: the mean squared distance of clients' models from the reference."""
 
     name = "reference"
     needs_reference = True
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:
         """Measure how far everybody is."""
         asked = nodes if reference is not None else []
         tickets = [node.proxy.ask("distance", inputs=[reference]) for node in asked]

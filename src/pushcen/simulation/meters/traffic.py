@@ -5,15 +5,15 @@ from typing import Any
 from pushcen.simulation import scores
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 
-class Traffic(Meter):
+class TrafficMeter(Meter):
     """Payload bytes."""
 
     name = "traffic"
 
-    def look(self, nodes: list[Node], reference: Ticket | None) -> Reading:  # noqa: ARG002
+    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Sum up over all clients."""
         row = self.read()
         return Reading((), lambda _: row)

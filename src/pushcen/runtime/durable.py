@@ -18,21 +18,21 @@ from pushcen.protocol import UNIT, Farewell, Peer, PeerId, epoch_of, name_of
 from pushcen.runtime.claims import NOWHERE, Claims, Progress
 from pushcen.runtime.disk import Disk
 from pushcen.runtime.generations import Generation, generation_of
-from pushcen.runtime.identity import Identity
 from pushcen.runtime.logs import Log
 from pushcen.runtime.members import Members
 from pushcen.runtime.metrics import Metrics
-from pushcen.runtime.records import Records, Said
-from pushcen.runtime.settings import Runtime
-from pushcen.runtime.store import File, Store
+from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.security.identity import Identity
+from pushcen.runtime.security.records import Records, Said
+from pushcen.runtime.state_folder import File, StateFolder
 from pushcen.runtime.wire import Hello, Signed
 
 
-class Standing:
+class DurablePeer:
     """One peer's ledger, and all that may unsettle it."""
 
     def __init__(
-        self, identity: Identity, settings: Runtime, store: Store, client: Client[Learner], rng: Random
+        self, identity: Identity, settings: RuntimeOptions, store: StateFolder, client: Client[Learner], rng: Random
     ) -> None:
         self.identity, self.settings, self.store, self.client = identity, settings, store, client
         self.log = Log(identity.name)

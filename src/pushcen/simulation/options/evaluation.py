@@ -9,7 +9,7 @@ METERS = ("mass", "traffic", "events", "mailbox", "kept", "reference", "gradient
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationOptions:
     """How often clients are evaluated, and on what.
 
     Every `every`, each client online is evaluated on its own test data. `global_test` adds the global test set, and
@@ -29,7 +29,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Meters:
+class MeterOptions:
     """Which meters run, by name; docs/simulation.md has the paper's symbol for each figure.
 
     - `mass`: the audit of Y_tot, y_min and y_max.

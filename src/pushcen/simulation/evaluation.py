@@ -10,7 +10,7 @@ from pushcen.simulation import scores
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters import Meter, Reading, open_meters
 from pushcen.simulation.meters.reference import reference
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-class Looker:
+class Evaluator:
     """Evaluation, meters, and the running sums of what learners report."""
 
     def __init__(self, engine: "Engine") -> None:
@@ -34,17 +34,17 @@ class Looker:
         self.best: Row | None = None  # of all rows, that with the best mean
         self.failures: dict[str, Row] = {}  # by client: how many events failed, why the first did, whether it trains
 
-    def stepped(self, node: Node, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:
+    def stepped(self, node: SimulatedClient, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:
         """Note a compute event; what its learner reports is counted when it is there."""
         contexts = [meter.stepped(node, work, envelopes, ticket) for meter in self._watching]
         self._engine.collector.add((ticket,), self._collected, (node.name, contexts))
 
-    def pushed(self, node: Node, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
+    def pushed(self, node: SimulatedClient, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
         """Note envelopes that belong to no compute event, and the new mass that each carries."""
         for meter in self._watching:
             meter.pushed(node, envelopes, masses)
 
-    def lost(self, node: Node) -> None:
+    def lost(self, node: SimulatedClient) -> None:
         """Note that a client has lost what was folded."""
         for meter in self._watching:
             meter.lost(node)
@@ -100,7 +100,7 @@ class Looker:
         }
         return scores.finite(summary)  # type: ignore[no-any-return]
 
-    def _evaluation(self, nodes: list[Node], what: str, at: Any) -> Reading:
+    def _evaluation(self, nodes: list[SimulatedClient], what: str, at: Any) -> Reading:
         inputs = [] if at is None else [at]
         tickets = [node.proxy.ask("evaluate", what, at is not None, inputs=inputs) for node in nodes]
         prefix = ("global_" if what == "global" else "") if at is None else f"reference_{what}_"
@@ -114,7 +114,7 @@ class Looker:
 
         return Reading(tickets, finish)
 
-    def _own(self, by_node: dict[Node, Score]) -> Row:
+    def _own(self, by_node: dict[SimulatedClient, Score]) -> Row:
         """Note each client's best; tell the delayed clients apart."""
         for node, score in by_node.items():
             if score.samples and math.isfinite(score.metric):

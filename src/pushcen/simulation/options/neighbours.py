@@ -15,7 +15,7 @@ GRAPHS = ("ring", "k-out", "exponential", "star", "small-world", "complete")
 
 
 @dataclass(frozen=True)
-class Neighbours:
+class NeighbourOptions:
     """How receivers are found, by `kind`.
 
     - `random`: drawn afresh at every push among those online (the paper).
@@ -44,7 +44,7 @@ class Neighbours:
     def edges(self, names: Sequence[str], rng: Random) -> Edges | None:
         """Make the graph; None if there is none. One client alone has no edges.
 
-        >>> Neighbours(kind="graph", graph="ring").edges(["0", "1", "2"], Random(0))
+        >>> NeighbourOptions(kind="graph", graph="ring").edges(["0", "1", "2"], Random(0))
         {'0': ('1',), '1': ('2',), '2': ('0',)}
         """
         if self.kind != "graph":

@@ -11,7 +11,7 @@ Values = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class Codebook:
     """Sorted centroids, of which the one at `zero_index` is zero, and the K - 1 thresholds between their cells.
 
     A weight x belongs to the centroid whose index is the number of thresholds below x.
@@ -22,10 +22,10 @@ class Cells:
     zero_index: int
 
     @classmethod
-    def nearest(cls, centroids: NDArray[np.floating], zero_index: int) -> "Cells":
+    def nearest(cls, centroids: NDArray[np.floating], zero_index: int) -> "Codebook":
         """Give every weight to its nearest centroid; what is exactly zero goes to the zero index.
 
-        >>> Cells.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1).thresholds
+        >>> Codebook.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1).thresholds
         array([-0.5,  1.5], dtype=float32)
         """
         table = centroids.astype(np.float32) + np.float32(0)  # no -0.0

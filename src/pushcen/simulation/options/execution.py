@@ -9,7 +9,7 @@ EXECUTORS = ("threads", "ray")
 
 
 @dataclass(frozen=True)
-class Executor:
+class ExecutorOptions:
     """Where learners do their work: in `threads` of this process, or in the actors of a `ray` cluster.
 
     `workers` is how many there are (0: as many as cores), each with one torch thread. The event queue runs at most
@@ -39,7 +39,7 @@ class Executor:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class CheckpointOptions:
     """Everything is saved when `seconds` have passed since the last time (by the clock on the wall), and at the end."""
 
     seconds: float = 60.0

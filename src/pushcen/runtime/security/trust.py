@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from pushcen.errors import CertificateError
-from pushcen.runtime.certificates import Certificate, Key, check_date, check_issued, member_of
-from pushcen.runtime.network import Network
+from pushcen.runtime.network import NetworkDescription
+from pushcen.runtime.security.certificates import Certificate, Key, check_date, check_issued, member_of
 from pushcen.runtime.wire import Signed
 
 Clock = Callable[[], datetime.datetime]
@@ -39,7 +39,7 @@ class Trust:
         self.root = root
         self.clock = clock
         self._check_signature(network.body, network.signature, root)
-        self.network = Network.of(network.body)
+        self.network = NetworkDescription.of(network.body)
         self.revoked: frozenset[int] = frozenset()
         self.revision = -1
         self._certificate = lru_cache(maxsize=1024)(self._read_certificate)

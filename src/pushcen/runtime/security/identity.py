@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import grpc
 
 from pushcen.errors import CertificateError, OptionError
-from pushcen.runtime.authority import read_trust
-from pushcen.runtime.certificates import der, host_of, key_bytes, pem, read_certificate, read_key
-from pushcen.runtime.network import Network, check_name
-from pushcen.runtime.trust import Fields, Trust, sign
+from pushcen.runtime.network import NetworkDescription, check_name
+from pushcen.runtime.security.authority import read_trust
+from pushcen.runtime.security.certificates import der, host_of, key_bytes, pem, read_certificate, read_key
+from pushcen.runtime.security.trust import Fields, Trust, sign
 from pushcen.runtime.wire import Signed
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -22,7 +22,7 @@ class Identity(Protocol):
     """A peer's name and network, and the means to prove them."""
 
     name: str
-    network: Network
+    network: NetworkDescription
 
     @property
     def revision(self) -> int:
@@ -107,7 +107,7 @@ class Insecure:
 
     def __init__(self, name: str, founders: tuple[str, ...]) -> None:
         self.name = check_name(name)
-        self.network = Network("insecure", founders, nonce="insecure")
+        self.network = NetworkDescription("insecure", founders, nonce="insecure")
 
     @property
     def revision(self) -> int:

@@ -6,10 +6,10 @@ from pushcen.errors import OptionError
 
 
 @dataclass(frozen=True)
-class Runtime:
+class RuntimeOptions:
     """The section `runtime` of a config. Times are in seconds.
 
-    >>> Runtime(chunk_kb=0)
+    >>> RuntimeOptions(chunk_kb=0)
     Traceback (most recent call last):
     pushcen.errors.OptionError: runtime.chunk_kb = 0: must be 1 or more
     """

@@ -9,7 +9,7 @@ NOTICES = ("sure", "doubt", "silent")
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkOptions:
     """How messages travel. As it stands, they arrive at once.
 
     A message takes `latency`, plus up to `jitter`, plus its bytes over `bandwidth` (bytes per unit of time, 0: no

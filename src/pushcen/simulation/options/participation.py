@@ -10,7 +10,7 @@ from pushcen.streams import stream
 
 
 @dataclass(frozen=True)
-class Participation:
+class ParticipationOptions:
     """Who is there when.
 
     A share `delayed` of the clients joins late, at times uniform over [`earliest`, `latest`]; or `joins` names a JSON
@@ -49,7 +49,7 @@ class Participation:
     def join_times(self, clients: int, seed: int) -> dict[int, float]:
         """Give the clients that join late, and when: the same for all methods.
 
-        >>> times = Participation(delayed=0.2).join_times(10, seed=0)
+        >>> times = ParticipationOptions(delayed=0.2).join_times(10, seed=0)
         >>> len(times), all(10 <= time <= 33 for time in times.values())
         (2, True)
         """

@@ -52,7 +52,7 @@ class File(NamedTuple):
     digest: str
 
 
-class Store:
+class StateFolder:
     """A state folder, open in one process. Every failure is a `LedgerError`, and leaves the last commit in place.
 
     What may pass, such as a full disk, is a `DiskError`: the same call may be made again.

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from pushcen.codec.bins import Bins
-from pushcen.codec.cells import Cells, Values
+from pushcen.codec.codebook import Codebook, Values
 from pushcen.codec.schema import Spans
 
 Bytes = NDArray[np.uint8]
@@ -45,10 +45,10 @@ def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]
     return counts.cpu().numpy(), sums.cpu().numpy(), largest(weights)
 
 
-def assign(weights: torch.Tensor, cells: Cells, bins: Bins) -> torch.Tensor:  # noqa: ARG001 (same as in cpu.py)
+def assign(weights: torch.Tensor, cells: Codebook, bins: Bins) -> torch.Tensor:  # noqa: ARG001 (same as in cpu.py)
     """Return each weight's index, one byte each.
 
-    >>> cells = Cells.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1)
+    >>> cells = Codebook.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1)
     >>> assign(torch.tensor([-9.0, 0.0, 0.1, 1.6]), cells, Bins(np.float32(1), shift=14, half=2000))
     tensor([0, 1, 1, 2], dtype=torch.uint8)
     """
@@ -59,7 +59,7 @@ def assign(weights: torch.Tensor, cells: Cells, bins: Bins) -> torch.Tensor:  # 
     return torch.cat(parts)
 
 
-def assign_packed(weights: torch.Tensor, cells: Cells, bins: Bins, bits: int, out: Bytes) -> None:
+def assign_packed(weights: torch.Tensor, cells: Codebook, bins: Bins, bits: int, out: Bytes) -> None:
     """Write each weight's index at `bits` bits to the start of `out`: `assign` and packing, chunk by chunk."""
     shifts = bits * torch.arange(8, device=weights.device)
     at = 0

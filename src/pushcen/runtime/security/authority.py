@@ -19,7 +19,9 @@ from pushcen.errors import CertificateError
 from pushcen.files import write_whole
 from pushcen.protocol import PeerId
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.certificates import (
+from pushcen.runtime.generations import Generation, generation_of
+from pushcen.runtime.network import NetworkDescription, check_name
+from pushcen.runtime.security.certificates import (
     Certificate,
     Key,
     key_bytes,
@@ -31,9 +33,7 @@ from pushcen.runtime.certificates import (
     read_certificate,
     read_key,
 )
-from pushcen.runtime.generations import Generation, generation_of
-from pushcen.runtime.network import Network, check_name
-from pushcen.runtime.trust import Fields, Trust, sign
+from pushcen.runtime.security.trust import Fields, Trust, sign
 from pushcen.runtime.wire import Signed
 
 PUBLIC = ("authority.pem", "network.signed", "revoked.signed")
@@ -48,7 +48,7 @@ class Authority:
     folder: Path
     key: Key
     root: Certificate
-    network: Network
+    network: NetworkDescription
 
     @classmethod
     def found(cls, folder: Path, name: str, founders: list[str], days: int = 3650) -> "Authority":
@@ -59,7 +59,7 @@ class Authority:
             raise CertificateError("founders: there must be one or more; who founds nothing has nothing to push")
         if len(set(founders)) < len(founders):
             raise CertificateError(f"founders {', '.join(founders)}: each may be named once")
-        network = Network(check_name(name), tuple(map(check_name, founders)), secrets.token_hex(16))
+        network = NetworkDescription(check_name(name), tuple(map(check_name, founders)), secrets.token_hex(16))
         key = new_key()
         root = make_root(key, name, days)
         folder.mkdir(parents=True, exist_ok=True)

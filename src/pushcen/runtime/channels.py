@@ -13,7 +13,7 @@ from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.limits import Budget
 from pushcen.runtime.network import ANY, check_name
-from pushcen.runtime.node import Node, Refusal
+from pushcen.runtime.node import PeerNode, Refusal
 from pushcen.runtime.service import SERVICE
 from pushcen.runtime.wire import Hello, News
 from pushcen.runtime.wire.pieces import write_piece
@@ -79,10 +79,10 @@ class Line:
         await self._channel.close()
 
 
-class Neighbours:
+class Channels:
     """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: PeerNode) -> None:
         self._node = node
         self._lines: dict[str, Line] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}

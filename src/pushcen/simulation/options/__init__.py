@@ -5,15 +5,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pushcen.checks import check_choice, check_count, check_number
-from pushcen.learning import Training
+from pushcen.learning import TrainingOptions
 from pushcen.methods import Method, PushCen, method_loaded, method_name
-from pushcen.simulation.world.compute import Compute
-from pushcen.simulation.world.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
-from pushcen.simulation.world.looking import METERS, Evaluation, Meters
-from pushcen.simulation.world.neighbours import Neighbours
-from pushcen.simulation.world.network import Network
-from pushcen.simulation.world.participation import Participation
-from pushcen.simulation.world.running import Checkpoint, Executor
+from pushcen.simulation.options.compute import ComputeOptions
+from pushcen.simulation.options.evaluation import METERS, EvaluationOptions, MeterOptions
+from pushcen.simulation.options.execution import CheckpointOptions, ExecutorOptions
+from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
+from pushcen.simulation.options.neighbours import NeighbourOptions
+from pushcen.simulation.options.network import NetworkOptions
+from pushcen.simulation.options.participation import ParticipationOptions
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,19 @@ class World:
     """
 
     method: Method
-    training: Training = field(default_factory=Training)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
     clients: int = 20
     seed: int = 0
     horizon: float = 20.0
     collect: str = "end"
-    compute: Compute = field(default_factory=Compute)
-    network: Network = field(default_factory=Network)
-    participation: Participation = field(default_factory=Participation)
-    neighbours: Neighbours = field(default_factory=Neighbours)
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    meters: Meters = field(default_factory=Meters)
-    executor: Executor = field(default_factory=Executor, metadata=CARRIED_OUT)
-    checkpoint: Checkpoint = field(default_factory=Checkpoint, metadata=CARRIED_OUT)
+    compute: ComputeOptions = field(default_factory=ComputeOptions)
+    network: NetworkOptions = field(default_factory=NetworkOptions)
+    participation: ParticipationOptions = field(default_factory=ParticipationOptions)
+    neighbours: NeighbourOptions = field(default_factory=NeighbourOptions)
+    evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
+    meters: MeterOptions = field(default_factory=MeterOptions)
+    executor: ExecutorOptions = field(default_factory=ExecutorOptions, metadata=CARRIED_OUT)
+    checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions, metadata=CARRIED_OUT)
 
     def __post_init__(self) -> None:
         check_count("clients", self.clients, 1)
@@ -49,7 +49,7 @@ class World:
         """Return every option that its results depend on: with equal identities, two runs are the same run.
 
         >>> from pushcen.methods import PushCen
-        >>> one, other = World(PushCen()), World(PushCen(), executor=Executor(workers=1))
+        >>> one, other = World(PushCen()), World(PushCen(), executor=ExecutorOptions(workers=1))
         >>> one.identity() == other.identity(), one.identity()["method.name"], one.identity()["network.loss"]
         (True, 'pushcen', 0.0)
         """
@@ -75,14 +75,14 @@ __all__ = [
     "CARRIED_OUT",
     "METERS",
     "ONLY_REAL",
-    "Checkpoint",
-    "Compute",
-    "Evaluation",
-    "Executor",
-    "Meters",
-    "Neighbours",
-    "Network",
-    "Participation",
+    "CheckpointOptions",
+    "ComputeOptions",
+    "EvaluationOptions",
+    "ExecutorOptions",
+    "MeterOptions",
+    "NeighbourOptions",
+    "NetworkOptions",
+    "ParticipationOptions",
     "World",
     "differences",
     "flat",

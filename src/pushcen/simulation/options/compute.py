@@ -11,7 +11,7 @@ KINDS = ("steps", "constant", "classes", "heavy")
 
 
 @dataclass(frozen=True)
-class Compute:
+class ComputeOptions:
     """The time of a compute event, by `kind`.
 
     - `steps`: the event's optimiser steps times `per_step` (the paper: 0.1).
@@ -39,7 +39,7 @@ class Compute:
     def pace(self, client: int, steps: int, seed: int) -> float:
         """Give a client's usual time for one event: all of it, but for the factor of `heavy`.
 
-        >>> round(Compute().pace(client=0, steps=12, seed=0), 9)
+        >>> round(ComputeOptions().pace(client=0, steps=12, seed=0), 9)
         1.2
         """
         if self.kind == "constant":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pushcen.protocol import Envelope, name_of
-from pushcen.simulation.node import Node
+from pushcen.simulation.node import SimulatedClient
 from pushcen.simulation.queue import ANSWER, DELIVER
 from pushcen.streams import stream
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 ARRIVED, FAILED, NOTHING = "arrived", "failed", "nothing"
 
 
-class Carrier:
-    """Carries messages as the `Network` section says. What arrives at once needs no queue."""
+class SimulatedNetwork:
+    """Carries messages as the `NetworkOptions` section says. What arrives at once needs no queue."""
 
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
@@ -23,7 +23,7 @@ class Carrier:
         self._instant, self._loss, self._notice = network.instant, network.loss, network.notice
         self.rng = stream(engine.world.seed, "network")
 
-    def send(self, node: Node, envelopes: Sequence[Envelope]) -> None:
+    def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
         """Send what a client pushes."""
         sizes = node.facts.sizes
         node.messages_sent += len(envelopes)
@@ -33,7 +33,7 @@ class Carrier:
         else:
             self._send_later(node, envelopes, sizes)
 
-    def _send_at_once(self, node: Node, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
+    def _send_at_once(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self.rng.random
         answers_get_lost = loss and self._notice == "doubt"
         self._engine.events += len(envelopes)
@@ -52,7 +52,7 @@ class Carrier:
             if not answers_get_lost or random() >= loss:
                 peer.arrived(envelope, client.peer.boot)
 
-    def _send_later(self, node: Node, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
+    def _send_later(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         network, now, peer = self._network, self._engine.now, node.client.peer
         departure = max(now, node.free)
         for envelope in envelopes:
@@ -109,6 +109,6 @@ class Carrier:
         elif outcome == FAILED:
             node.peer.failed(envelope)
 
-    def _lose(self, node: Node, size: int) -> None:
+    def _lose(self, node: SimulatedClient, size: int) -> None:
         node.messages_lost += 1
         node.bytes_lost += size
