@@ -8,10 +8,11 @@ import random
 import grpc
 import pytest
 
-from pushcen.errors import DivergenceError, TaskError
+from pushcen.errors import DiskError, DivergenceError, TaskError
 from pushcen.protocol import UNIT
 from pushcen.runtime.channels import Line
 from pushcen.runtime.security.trust import utc
+from pushcen.runtime.state_folder import StateFolder
 
 from .wires import Wired, Wires
 from .world import LIMIT, World, run, until
@@ -191,6 +192,44 @@ def test_a_payload_that_makes_an_event_fail_costs_that_event_only(tmp_path, monk
         await until(lambda: world.events("p0") > before + 5)
         assert world.node("p0").peer.boot == 3
         assert world.node("p0").metrics.failed_events._value.get() == 2
+        await world.check()
+
+    run(story())
+
+
+def test_a_boot_is_durable_before_anything_is_answered_in_it(tmp_path, monkeypatch):
+    """An event fails, and the disk has no room for the new boot: what comes meanwhile is not accepted in its name."""
+    from pushcen.learning import Learner
+
+    async def story():
+        world = World(tmp_path, names=("p0", "p1"), pause=0.02)
+        nodes = await world.start("p0", "p1")
+        await until(lambda: all(world.events(name) > 3 for name in world.names))
+        step, commit, full = Learner.step, StateFolder.commit, asyncio.Event()
+
+        def poisoned(self, work, **options):
+            if self.client == "p0":
+                full.set()
+                raise DivergenceError("the loss is nan")
+            return step(self, work, **options)
+
+        def no_room(self, values, files=None):
+            if self.folder.name == "p0" and full.is_set():
+                raise DiskError("no room")
+            commit(self, values, files)
+
+        monkeypatch.setattr(Learner, "step", poisoned)
+        monkeypatch.setattr(StateFolder, "commit", no_room)
+        await until(lambda: nodes[0].metrics.disk_waits._value.get() > 1)
+        before = world.events("p1")
+        await until(lambda: world.events("p1") > before + 5)
+        assert [node.members.contact("p0").boot for node in nodes[1:]] == [1]
+        monkeypatch.setattr(Learner, "step", step)
+        await world.stop("p0")
+        monkeypatch.setattr(StateFolder, "commit", commit)
+        [node] = await world.start("p0")
+        await until(lambda: world.events("p0") > 5)
+        assert node.peer.boot == 2
         await world.check()
 
     run(story())

@@ -253,3 +253,39 @@ def test_a_newer_generation_that_comes_in_the_middle_is_asked_for_first(tmp_path
         assert found.held + found.on_links == UNIT
 
     run(story(), 120)
+
+
+def test_a_crash_between_two_generations_that_cross_leaves_a_ledger_that_opens(tmp_path, monkeypatch):
+    """A peer of generation 1 is about to enter 2, hears of 3, and is killed: it is in 1, and its ledger shows why."""
+
+    async def story():
+        world = World(tmp_path, pause=0.02)
+        await world.start(*world.names)
+        world.node("p0").keep(world.authority.refound(world.names))
+        await until(lambda: in_generation(world, 1, *world.names), 60)
+        await world.stop("p1", "p2")
+        node, second, third = world.node("p0"), world.authority.refound(["p0"]), world.authority.refound(world.names)
+        real = driver.ask_again
+
+        async def meanwhile(*rest):
+            if node.records.next.number == 3:  # it has committed, and is killed before it enters anything
+                killed.set()
+                await asyncio.Event().wait()
+            await real(*rest)
+            node.keep(third)
+            node.unheard.clear()
+
+        killed = asyncio.Event()
+        monkeypatch.setattr(driver, "ask_again", meanwhile)
+        node.keep(second)
+        await killed.wait()
+        await world.stop("p0")
+        assert generation_of(read_state(world.state("p0"))["peer"]["peer"]) == 1
+        monkeypatch.setattr(driver, "ask_again", real)
+        await world.start(*world.names)
+        world.node("p0").keep(third)
+        await until(lambda: in_generation(world, 3, *world.names), 60)
+        assert [world.node(name).peer.founded for name in world.names] == [UNIT] * 3
+        await world.check(founded=3)
+
+    run(story(), 150)

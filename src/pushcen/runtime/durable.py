@@ -76,21 +76,22 @@ class DurablePeer:
         """Commit the peer as it is now, or as it is to `become`; with what the learner saved, if it has.
 
         Commits wait for each other: none that comes later may succeed before one that the disk has no room for yet. In
-        the name of a new epoch nothing is said before it is durable, with the record on the generation that it enters.
+        the name of a new epoch or boot nothing is said before it is durable, with the record on the generation that it
+        enters.
         """
         async with self._committing:
             self._check_words()
-            client, words, entering = self.client, self.claims.unsaved(), None
-            if become is not None:
-                client, entering = become(), self.records.next
+            client, words = become() if become else self.client, self.claims.unsaved()
+            entering = self.records.next if generation_of(client.peer.me) != self.generation.number else None
             state, reached, past = client.peer.save(), Progress.of(client.peer), self.past
-            if client is not self.client and (self.peer.gone or (entering and epoch_of(self.peer.me))):
+            anew = client.peer.me != self.peer.me
+            if anew and (self.peer.gone or (entering and epoch_of(self.peer.me))):
                 past = [*past, self.peer.save()]
             values: dict[str, Any] = {"peer": state, "rng": client.rng.getstate(), **words}
             values |= {"records": self.records.save(entering), "members": self.members.addresses()}
             values |= {"learner": learner} if learner is not None else {}
             values |= {"past": past} if past is not self.past else {}
-            values |= {"inode": self.store.inode()} if client is not self.client else {}  # it is nobody's copy any more
+            values |= {"inode": self.store.inode()} if anew else {}  # it is nobody's copy any more
             with self.metrics.commit.time():
                 await self.disk.use(self._ledger, lambda: self.store.commit(values, files))
             self._durable, self._committed, self.past = state["credited"], reached, past
@@ -101,7 +102,8 @@ class DurablePeer:
                     self.records.enter(entering)
                     self.members.restart(self.now)
                 self.reapply()
-                self._settle()
+                if anew:
+                    self._settle()
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take up what a ledger has beside the peer: lasting records, others' words, addresses, earlier books."""

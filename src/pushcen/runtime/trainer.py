@@ -109,9 +109,9 @@ class Trainer:
         node.log.warn("a compute event failed", text=str(error))
         saved, tensors = await node.disk.use(self._thread, lambda: (node.store.load(), node.store.tensors()))
         plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
-        node.client = Client.restore(State(tensors, plain), node.client.learner, node.peer.rules)
-        node.reapply()
-        await node.commit()
+        learner = node.client.learner
+        await node.commit(become=lambda: Client.restore(State(tensors, plain), learner, node.peer.rules))
+        learner.restore(State(tensors, saved["learner"]))  # without what was folded while that waited for the disk
         await asyncio.sleep(1.0)  # whatever caused it may be gone by then
 
     def _report(self, work: Work, trained: Trained, begun: float) -> None:
