@@ -131,8 +131,8 @@ class Channels:
             line = self._line(name)
             news = await line.gossip(node.news(), node.settings.hello_timeout)
             node.gossip(news)
-            if node.records.missing(news.have):
-                await line.gossip(node.news(news.have), node.settings.hello_timeout)
+            if (more := node.news(news.have)).records:
+                await line.gossip(more, node.settings.hello_timeout)
         except _ERRORS as error:
             node.log.seldom(f"gossip {name}", "no news", neighbour=name, text=_short(error))
 

@@ -22,7 +22,8 @@ from pushcen.runtime.wire import Hello, Signed
 
 KEY = "claim "
 """What the keys of the ledger begin with that have a peer's word each."""
-_MOST = 4096  # bytes that a word may have, certificate included
+LONGEST = 4096
+"""Bytes that a word may have, certificate included."""
 
 
 class Progress(NamedTuple):
@@ -95,7 +96,7 @@ class Claims:
         """Read the word that came with an envelope; refuse what its sender cannot have meant."""
         word = read_word(Signed.FromString(data))
         name, progress = word.name, word.progress
-        if len(data) > _MOST or word.name != name_of(envelope.sender) or progress.epoch != epoch_of(envelope.sender):
+        if word.name != name_of(envelope.sender) or progress.epoch != epoch_of(envelope.sender):
             raise CertificateError(f"{envelope.sender} pushes with the word of {name}/{progress.epoch}")
         if progress.sequence < envelope.sequence:
             raise CertificateError(f"{envelope.sender} pushes {envelope.sequence} and signs {progress.sequence}")
@@ -174,6 +175,8 @@ class Claims:
 def read_word(signed: Signed) -> Word:
     """Read a word, with its signature unchecked. A member record is one, too: with no sequence."""
     try:
+        if signed.ByteSize() > LONGEST:
+            raise ValueError(f"{signed.ByteSize()} bytes, {LONGEST} at most")
         fields = json.loads(signed.body)
         if fields["kind"] not in ("progress", "member"):
             raise ValueError(f"kind = {fields['kind']!r:.40}")

@@ -12,6 +12,7 @@ from pushcen.errors import CertificateError, OptionError, ProtocolError
 from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Answer, Contact, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
+from pushcen.runtime.claims import LONGEST
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import difference, digest
 from pushcen.runtime.generations import generation_of
@@ -183,6 +184,8 @@ class PeerNode(DurablePeer):
 
     def _learn(self, signed: Signed) -> None:
         try:
+            if signed.ByteSize() > LONGEST:
+                raise CertificateError(f"a peer's word of {signed.ByteSize()} bytes, {LONGEST} at most")
             author, fields = self.identity.verify(signed)
             if author is None or fields.get("kind") != "member":
                 return

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from random import Random
 
 from google.protobuf.message import DecodeError
 
@@ -15,6 +16,8 @@ from pushcen.runtime.wire import Signed
 
 MOST = 10_000
 """Records that are kept; more would be no network of ours."""
+_LONGEST = 256 << 10  # bytes of a farewell, which is enough for 4,000 senders
+_ROOM = 512 << 10  # bytes of records in one message
 
 Said = Farewell | tuple[PeerId, int]
 """Who left; or who was forgotten, and what it was founded with."""
@@ -33,6 +36,7 @@ class Records:
         self._identity = identity
         self._all: dict[int, tuple[str, Signed, Farewell | PeerId | None]] = {}
         self._refounds: dict[int, Signed] = {}  # by generation, from this one on
+        self._rng = Random(0)
 
     @property
     def newest(self) -> Generation:
@@ -63,8 +67,11 @@ class Records:
             farewell = _farewell(fields)
             if name_of(farewell.peer) != author:
                 raise CertificateError(f"a farewell of {farewell.peer} that {author} signed")
-            if sum(entry[0].startswith(f"farewell {author}/") for entry in self._all.values()) >= MOST // 100:
-                raise CertificateError(f"more farewells of {author} than anybody says")
+            sizes = [
+                entry[1].ByteSize() for entry in self._all.values() if entry[0].startswith(f"farewell {author}/")
+            ]
+            if len(sizes) >= MOST // 100 or record.ByteSize() > _LONGEST or sum(sizes) > 4 * _LONGEST:
+                raise CertificateError(f"more or longer farewells of {author} than anybody says")
             return self._news(farewell) if self._keep(key, f"farewell {farewell.peer}", record, farewell) else None
         if kind == "forget" and author is None:
             peer = check_id(fields["peer"])
@@ -84,10 +91,25 @@ class Records:
         return [*map(digest, self._refounds.values()), *self._all]
 
     def missing(self, have: Iterable[int]) -> list[Signed]:
-        """Give the records that somebody with these does not have, a few at a time."""
+        """Return records that somebody with these does not have, as many as fit into a message.
+
+        The authority's come first, and farewells in any order: so nobody keeps a record back by signing many that the
+        other side does not take.
+        """
         theirs = set(have)
-        newest = [self.refound] if self.refound and digest(self.refound) not in theirs else []
-        return [*newest, *(entry[1] for key, entry in self._all.items() if key not in theirs)][:50]
+        found = [entry[1] for key, entry in self._all.items() if key not in theirs]
+        self._rng.shuffle(found)
+        found.sort(key=lambda record: bool(record.certificate))
+        if self.refound and digest(self.refound) not in theirs:
+            found.insert(0, self.refound)
+        room = _ROOM - (found[0].ByteSize() if found else 0)
+        fitting = found[:1]
+        for record in found[1:50]:
+            room -= record.ByteSize()
+            if room < 0:
+                break
+            fitting.append(record)
+        return fitting
 
     def save(self, entering: Generation | None = None) -> list[str]:
         """Give all of them as plain data, in this generation or the one that the same commit enters.
