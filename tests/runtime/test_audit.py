@@ -126,6 +126,24 @@ def test_what_cannot_be_is_told(ledgers, told):
     assert "every quantum" not in said
 
 
+def test_mass_from_an_epoch_whose_links_were_dropped_is_not_made_up_either(ledgers, tmp_path):
+    """p0 has 205 units of eve/1, whose link it dropped when eve came as eve/9; eve's own books know nothing of them."""
+
+    def made_up(state):
+        state["held"] += 205 * UNIT
+        state["over"] = {"eve": [-205 * UNIT, 0]}
+        state["past"] = {"eve": 9}
+
+    forge(ledgers[0], made_up)
+    eve = tmp_path / "eve"
+    shutil.copytree(ledgers[1], eve)
+    forge(eve, lambda state: (no_mass(state), state.update(peer="eve/1")))
+    code, said = audit(*ledgers, eve)
+    assert code == 1
+    assert "CANNOT BE    eve and p0 have credited 205.000000000 more of each other than they sent" in said
+    assert "every quantum" not in said
+
+
 def test_what_went_through_who_was_forgotten_is_not_called_made_up_while_a_ledger_is_missing(ledgers):
     def through(state):  # p2 gave half of its unit to x, which gave it to p0, and was forgotten
         state["credited"]["x/1"] = [UNIT // 2, 1]

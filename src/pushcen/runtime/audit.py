@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT, Audit, Imbalance, PeerId, Violation, audit, name_of
-from pushcen.protocol.messages import peer_id
+from pushcen.protocol.messages import peer_id, sender_of
 from pushcen.runtime.generations import Generation, generation_of
 from pushcen.runtime.state_folder import Plain, read_state
 from pushcen.runtime.wire import Signed
@@ -52,6 +52,7 @@ def examine(folders: Sequence[Path]) -> Findings:
     for who, mass in found.missing.items():
         unseen.append(f"{who} has {mass / UNIT:.9f} more than it gave, and its ledger is not here")
     wrong = [*map(str, found.violations), *_impossible(ledgers, states, units)]
+    wrong += _overdrawn(states, found) if still else []
     if not found.balanced:
         wrong.append(f"{found.founded / UNIT:.9f} was founded, and that is not what all there is adds up to")
     outside = found.written_off + sum(found.missing.values()) + sum((units or {})[name] for name in absent)
@@ -144,3 +145,26 @@ def _impossible(ledgers: Sequence[Plain], states: Sequence[Plain], units: Mappin
             yield f"{peer} says it was founded with {founded / UNIT:.9f}, and the network gave it {expected / UNIT:.9f}"
     if units is None and not any(state["founded"] for state in states):
         yield "nobody here was founded with any mass"
+
+
+def _overdrawn(states: Sequence[Plain], found: Audit) -> list[str]:
+    """Say which two have credited more of each other than they sent, links that were dropped since included.
+
+    Of those only sums by name are left, so names that are not all here, or were forgotten once, are not compared.
+    """
+    forgotten = {peer for state in states for peer in state["forgotten"]}
+    living = {state["peer"] for state in states} - forgotten
+    whole = {name_of(peer) for peer in living} - {name_of(peer) for peer in (*forgotten, *found.missing)}
+    pairs: dict[tuple[str, str], int] = {}
+    for state in states:
+        flows = [(name_of(peer), mass) for peer, mass in state["sent"].items()]
+        flows += [(name_of(sender_of(link)), -mass) for link, (mass, _) in state["credited"].items()]
+        flows += [(name, left) for name, (left, _) in state.get("over", {}).items()]
+        for name, mass in flows:
+            pair = min(name, me := name_of(state["peer"])), max(name, me)
+            pairs[pair] = pairs.get(pair, 0) + mass
+    return [
+        f"{one} and {other} have credited {-mass / UNIT:.9f} more of each other than they sent"
+        for (one, other), mass in pairs.items()
+        if mass < 0 and {one, other} <= whole
+    ]

@@ -67,9 +67,7 @@ class Records:
             farewell = _farewell(fields)
             if name_of(farewell.peer) != author:
                 raise CertificateError(f"a farewell of {farewell.peer} that {author} signed")
-            sizes = [
-                entry[1].ByteSize() for entry in self._all.values() if entry[0].startswith(f"farewell {author}/")
-            ]
+            sizes = [entry[1].ByteSize() for entry in self._all.values() if entry[0].startswith(f"farewell {author}/")]
             if len(sizes) >= MOST // 100 or record.ByteSize() > _LONGEST or sum(sizes) > 4 * _LONGEST:
                 raise CertificateError(f"more or longer farewells of {author} than anybody says")
             return self._news(farewell) if self._keep(key, f"farewell {farewell.peer}", record, farewell) else None
