@@ -3,6 +3,7 @@
 import datetime
 import shutil
 import time
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,8 @@ from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, Envelope, epoch_of
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.claims import Claims, Progress, read_word
+from pushcen.runtime.members import Members
+from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.identity import Certified, Insecure
 from pushcen.runtime.security.trust import utc
@@ -199,6 +202,24 @@ def test_one_word_of_each_peer_is_kept_and_none_of_an_older_epoch_or_sequence_ta
         assert (progress.epoch, progress.sequence) == newest
     theirs.saved({key: row})
     assert theirs.unsaved() == again.unsaved() == {}
+
+
+def test_a_peer_is_shown_the_latest_epoch_it_has_signed_whatever_it_pushed_before(authority):
+    """Bob pushed to ann in generation 0, and in generation 1 only said where he listens: he has founded that."""
+    ann, bob = (Certified(authority.folder / name) for name in ("ann", "bob"))
+    theirs = Claims(ann)
+    [word] = words(bob, (1, 9, 20))
+    theirs.take(theirs.read(word.SerializeToString(), Envelope("bob/1", "ann/1", 0, 20, 0, None)))
+    assert theirs.check() == []
+    members = Members("ann", RuntimeOptions(), Random(0))
+    for epoch, latest in ((1, word), (1 << 48 | 1, None)):
+        fields = {"kind": "member", "peer": f"bob/{epoch}", "boot": 1, "address": "127.0.0.1:9"}
+        record = bob.sign(fields)
+        members.learn(record, "bob", fields, 0.0, lambda _: False)
+        hello = Hello()
+        theirs.give_back(hello, "bob", members.all["bob"])
+        assert hello.returned == (latest or record)
+    assert hello.known == f"bob/{1 << 48 | 1}"
 
 
 @pytest.mark.parametrize("knows", ["a signed word", "a hello", "nobody in time"])

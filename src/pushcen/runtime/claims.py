@@ -126,13 +126,16 @@ class Claims:
         return wrong
 
     def give_back(self, hello: Hello, name: str, member: Member | None) -> None:
-        """Return to a peer its own newest word that was checked; if there is none, its word on where it listens."""
+        """Return to a peer its own newest word that was checked; or, if that is of a later epoch, its word on where it
+        listens.
+        """
         word, known = self._kept.get(name), (0, 0)
         if word is not None:
             hello.returned.CopyFrom(word.signed)
             known = word.progress[:2]
-        elif member is not None and member.record is not None:
+        if member is not None and member.record is not None and member.version[0] > known[0]:
             hello.returned.CopyFrom(member.record)
+            known = member.version
         if member is not None and member.contact is not None:
             known = max(known, (epoch_of(member.contact.peer), member.contact.boot))
         if known[0]:  # for peers of version 1.0, which go by this
