@@ -111,7 +111,7 @@ class Authority:
         return self._write_revoked(trust.revision + 1, sorted({*serials, *(f"{s:x}" for s in trust.revoked)}))
 
     def forget(self, peer: PeerId) -> Signed:
-        """Sign the record that writes off a peer that is gone for ever."""
+        """Sign the record that writes off a peer that is gone for good."""
         generation = self.generation()
         if generation_of(check_id(peer)) != generation.number:
             raise CertificateError(
