@@ -16,8 +16,7 @@ from grpc_health.v1 import health_pb2
 from typer.testing import CliRunner
 
 from pushcen.cli import app
-from pushcen.runtime.gate import CALLS
-from pushcen.runtime.limits import raise_descriptors
+from pushcen.runtime.gate import CALLS, raise_descriptors
 from pushcen.runtime.local import LocalNetwork, free_ports
 from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.operator import deliver

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, Farewell
-from pushcen.runtime.generations import Generation
 from pushcen.runtime.local import free_ports
+from pushcen.runtime.network import Generation
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.identity import Certified
 from pushcen.runtime.security.records import Records, farewell_fields

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pushcen.errors import OptionError
 from pushcen.protocol import Contact
-from pushcen.runtime.limits import Budget, Rate
+from pushcen.runtime.gate import Budget, Rate
 from pushcen.runtime.members import Members, check_address
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.wire import Signed

@@ -12,8 +12,8 @@ import pytest
 
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
-from pushcen.runtime.generations import generation_of
 from pushcen.runtime.local import LocalNetwork
+from pushcen.runtime.network import generation_of
 from pushcen.runtime.state_folder import read_state
 
 DIGITS, TINY = "tests.runtime.tasks:digits", "tests.runtime.tasks:tiny"

@@ -9,7 +9,7 @@ import pytest
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT, Envelope
 from pushcen.runtime import driver
-from pushcen.runtime.generations import generation_of
+from pushcen.runtime.network import generation_of
 from pushcen.runtime.operator import deliver
 from pushcen.runtime.state_folder import StateFolder, read_state
 from pushcen.runtime.wire import Hello

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from pushcen.errors import LedgerError
-from pushcen.runtime.export import weights_of
-from pushcen.runtime.state_folder import StateFolder, read_state
+from pushcen.runtime.state_folder import StateFolder, read_state, weights_of
 
 TENSORS = {"model.weight": torch.arange(6.0)}
 
@@ -58,8 +57,8 @@ def test_the_ledger_is_synced_at_every_commit(tmp_path):
 KILLED = """
 import os, sys, torch
 from pathlib import Path
-from pushcen.runtime.state_folder import Store
-store = Store(Path(sys.argv[1]))
+from pushcen.runtime.state_folder import StateFolder
+store = StateFolder(Path(sys.argv[1]))
 for i in range(1000):
     file = store.write("weights", {"model.weight": torch.full((1000,), float(i))})
     if i == 20: print("go", flush=True)

@@ -59,9 +59,8 @@ def peer(
 
     from pushcen.errors import OptionError
     from pushcen.runtime import logs
-    from pushcen.runtime.config import peer_config
-    from pushcen.runtime.limits import raise_descriptors
-    from pushcen.runtime.peer import Setup, run_peer
+    from pushcen.runtime.gate import raise_descriptors
+    from pushcen.runtime.peer import Setup, peer_config, run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
     logs.set_up(log)
@@ -114,8 +113,8 @@ def up(
     from pushcen.errors import NetworkError, OptionError
     from pushcen.protocol import UNIT
     from pushcen.runtime.audit import examine
-    from pushcen.runtime.config import peer_config
     from pushcen.runtime.local import LocalNetwork
+    from pushcen.runtime.peer import peer_config
     from pushcen.runtime.run import write_run
 
     console = Console(highlight=False)

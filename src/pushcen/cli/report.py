@@ -64,7 +64,7 @@ def _of_peer(folder: Path, out: Path | None) -> None:
     """Write the model of a peer on a real network, which may be running."""
     from safetensors.torch import save_file
 
-    from pushcen.runtime.export import weights_of
+    from pushcen.runtime.state_folder import weights_of
 
     file = out or folder / "model.safetensors"
     save_file(weights_of(folder), file)

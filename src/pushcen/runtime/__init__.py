@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pushcen.runtime.peer import Setup, run_peer
     from pushcen.runtime.security.authority import Authority
     from pushcen.runtime.security.identity import Certified
+    from pushcen.runtime.state_folder import weights_of
 
-__all__ = ["Authority", "Certified", "RuntimeOptions", "Setup", "audit_folders", "run_peer"]
+__all__ = ["Authority", "Certified", "RuntimeOptions", "Setup", "audit_folders", "run_peer", "weights_of"]
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazily(
         __name__,
@@ -27,5 +28,6 @@ if not TYPE_CHECKING:
             "Setup": "pushcen.runtime.peer",
             "audit_folders": "pushcen.runtime.audit",
             "run_peer": "pushcen.runtime.peer",
+            "weights_of": "pushcen.runtime.state_folder",
         },
     )

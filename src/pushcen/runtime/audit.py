@@ -9,7 +9,7 @@ from pathlib import Path
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT, Audit, Imbalance, PeerId, Violation, audit, name_of
 from pushcen.protocol.messages import peer_id, sender_of
-from pushcen.runtime.generations import Generation, generation_of
+from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.state_folder import Plain, read_state
 from pushcen.runtime.wire import Signed
 

@@ -11,7 +11,7 @@ from pushcen.errors import PushcenError
 from pushcen.protocol import Envelope, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
-from pushcen.runtime.limits import Budget
+from pushcen.runtime.gate import Budget
 from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import PeerNode, Refusal
 from pushcen.runtime.service import SERVICE

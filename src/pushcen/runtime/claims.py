@@ -15,8 +15,8 @@ from google.protobuf.message import DecodeError
 from pushcen.errors import CertificateError
 from pushcen.protocol import Envelope, Peer, epoch_of, name_of
 from pushcen.protocol.messages import LIMIT, check_id, peer_id
-from pushcen.runtime.generations import SHIFT
 from pushcen.runtime.members import Member
+from pushcen.runtime.network import SHIFT
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.wire import Hello, Signed
 

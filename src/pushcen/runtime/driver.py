@@ -10,8 +10,8 @@ from pushcen.learning import Learner
 from pushcen.protocol import UNIT
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.epochs import ask_again, next_peer
-from pushcen.runtime.generations import generation_of
 from pushcen.runtime.meeting import Meeting
+from pushcen.runtime.network import generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.security.records import farewell_fields
 from pushcen.runtime.trainer import Trainer

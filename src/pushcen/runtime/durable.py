@@ -17,10 +17,10 @@ from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Farewell, Peer, PeerId, epoch_of, name_of
 from pushcen.runtime.claims import NOWHERE, Claims, Progress
 from pushcen.runtime.disk import Disk
-from pushcen.runtime.generations import Generation, generation_of
 from pushcen.runtime.logs import Log
 from pushcen.runtime.members import Members
 from pushcen.runtime.metrics import Metrics
+from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.security.records import Records, Said

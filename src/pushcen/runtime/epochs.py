@@ -9,7 +9,7 @@ from pushcen.protocol import Peer, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.fingerprint import difference
-from pushcen.runtime.generations import SHIFT, generation_of
+from pushcen.runtime.network import SHIFT, generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.wire import Hello
 

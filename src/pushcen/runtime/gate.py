@@ -1,15 +1,18 @@
-"""The one gate that every call goes through, whatever it asks for: who calls, how often, and how many at a time."""
+"""The one gate that every call goes through, whatever it asks for: who calls, how often, and how many at a time.
+
+What callers may ask of a peer is bounded: calls a second for each, calls, bytes and connections for all together.
+"""
 
 import asyncio
 import contextlib
-from collections import Counter
+import resource
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import grpc
 
 from pushcen.errors import CertificateError
-from pushcen.runtime.limits import Rate
 from pushcen.runtime.node import PeerNode
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -17,6 +20,86 @@ Behaviour = Callable[[str, Any, Context], Awaitable[Any]]
 CALLS = 16
 """Calls of one caller that may run at a time; an honest one needs three or four."""
 _LONGEST = 60.0  # seconds that a call may take, unless it sees to that itself: then it is asked again whose it is
+_MOST = 4096  # callers that are remembered
+_DESCRIPTORS = 65_536  # that a process asks for
+
+
+def raise_descriptors() -> int:
+    """Let this process open as many files and connections as the system lets it; return how many.
+
+    >>> raise_descriptors() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    True
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def connections(known: int) -> int:
+    """Say how many connections a peer takes in that knows so many others: at most half of its descriptors, so that the
+    state and its own calls keep the rest.
+
+    >>> connections(known=64)
+    320
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * known + 64
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft // 2)
+
+
+class Rate:
+    """A bucket of tokens for each caller, filled at a rate, holding three seconds' worth.
+
+    >>> rate = Rate(2.0)
+    >>> [rate.allows("ann", now=0.0) for _ in range(7)]
+    [True, True, True, True, True, True, False]
+    >>> rate.allows("ann", now=1.0), rate.allows("bob", now=1.0)
+    (True, True)
+    """
+
+    def __init__(self, per_second: float) -> None:
+        self._rate = per_second
+        self._most = max(1.0, 3 * per_second)
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allows(self, caller: str, now: float) -> bool:
+        """Say whether a caller may do one thing more, and count it."""
+        tokens, then = self._buckets.pop(caller, (self._most, now))
+        tokens = min(self._most, tokens + (now - then) * self._rate)
+        allowed = tokens >= 1
+        self._buckets[caller] = (tokens - allowed, now)
+        if len(self._buckets) > _MOST:
+            self._buckets.popitem(last=False)
+        return allowed
+
+
+class Budget:
+    """Bytes that may be under way at a time. One message always may, however large.
+
+    >>> budget = Budget(100)
+    >>> budget.take(70), budget.take(70), budget.used
+    (True, False, 70)
+    >>> budget.give(70)
+    >>> budget.take(1000)
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.used = 0
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes, if they are there."""
+        if self.used and self.used + size > self._most:
+            return False
+        self.used += size
+        return True
+
+    def give(self, size: int) -> None:
+        """Give them back."""
+        self.used -= size
 
 
 class Gate(grpc.GenericRpcHandler):

@@ -15,7 +15,7 @@ from pushcen.protocol.messages import check_id
 from pushcen.runtime.claims import LONGEST
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import difference, digest
-from pushcen.runtime.generations import generation_of
+from pushcen.runtime.network import generation_of
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.state_folder import StateFolder

@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import signal
 import zlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload
@@ -26,6 +26,9 @@ from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
 from pushcen.runtime.state_folder import StateFolder
 from pushcen.runtime.trainer import write_tensors
+
+if TYPE_CHECKING:
+    from pushcen.config import Config
 
 _EVERYWHERE = ("0.0.0.0", "[::]")
 
@@ -54,6 +57,20 @@ class Setup:
     """Take a copied state folder for the original."""
     grace: float = 2.0
     """How long to wait for a compute event that is to be given up."""
+
+
+def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
+    """Read a config: `module:function` is a task with all else as usual, everything else a preset or a TOML file.
+
+    >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
+    1.0
+    """
+    from pushcen.config import load_config, parse_settings
+
+    given = parse_settings(settings)
+    if ":" in task:
+        return load_config({"task": {"function": task}}, given)
+    return load_config(task, given)
 
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:

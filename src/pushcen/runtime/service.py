@@ -18,9 +18,8 @@ from pushcen.protocol import Envelope, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
 from pushcen.protocol.wire import read_header
 from pushcen.runtime.claims import Word
-from pushcen.runtime.gate import CALLS, Behaviour, Context, Gate
-from pushcen.runtime.generations import generation_of
-from pushcen.runtime.limits import Budget, Rate, connections
+from pushcen.runtime.gate import CALLS, Behaviour, Budget, Context, Gate, Rate, connections
+from pushcen.runtime.network import generation_of
 from pushcen.runtime.node import PeerNode, Refusal
 from pushcen.runtime.wire import Hello, News
 from pushcen.runtime.wire.pieces import Bytes, read_piece

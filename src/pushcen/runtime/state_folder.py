@@ -32,6 +32,7 @@ FORMAT = 1
 LEDGER = "ledger.db"
 Plain = dict[str, Any]
 Tensors = Mapping[str, torch.Tensor]
+_MODEL = "model."  # what the names of a model's own tensors begin with
 
 
 _PASSING = {
@@ -197,6 +198,20 @@ def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> dict[str, torc
                 )
             found |= load_file(path)
     return found
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    """Return the weights that a peer has committed, as a state dict of its model; the peer may be running."""
+    for _ in range(5):  # a running peer may replace the file between the two readings
+        files = read_state(folder).get("files", {})
+        if "weights" not in files:
+            raise LedgerError(f"{folder}: has no weights yet")
+        try:
+            tensors = read_tensors(folder, {"weights": files["weights"]})
+        except LedgerError:
+            continue
+        return {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
+    return read_tensors(folder, {"weights": read_state(folder)["files"]["weights"]})
 
 
 def _connect(path: Path, readonly: bool = False) -> sqlite3.Connection:

@@ -19,8 +19,7 @@ from pushcen.errors import CertificateError
 from pushcen.files import write_whole
 from pushcen.protocol import PeerId
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.generations import Generation, generation_of
-from pushcen.runtime.network import NetworkDescription, check_name
+from pushcen.runtime.network import Generation, NetworkDescription, check_name, generation_of
 from pushcen.runtime.security.certificates import (
     Certificate,
     Key,

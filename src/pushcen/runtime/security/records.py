@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from pushcen.errors import CertificateError
 from pushcen.protocol import Farewell, PeerId, name_of
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.generations import Generation, generation_of
+from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.security.trust import Fields
 from pushcen.runtime.wire import Signed
