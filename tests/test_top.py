@@ -42,7 +42,8 @@ import sys
 import pushcen.runtime.options
 assert "grpc" not in sys.modules
 from pushcen.runtime import *
-assert "grpc" in sys.modules and callable(run_peer) and Authority and Certified and Setup and RuntimeOptions and audit_folders
+assert "grpc" in sys.modules and callable(run_peer) and callable(audit_folders) and callable(weights_of)
+assert Authority and Certified and Setup and RuntimeOptions
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ def maybe(moment):
 def install():
     from pushcen.learning import Learner
     from pushcen.runtime.channels import Channels
-    from pushcen.runtime.service import Service
+    from pushcen.runtime.node import PeerNode
     from pushcen.runtime.state_folder import StateFolder
 
     def before(kind, name, moment):
@@ -40,7 +40,7 @@ def install():
     before(StateFolder, "commit", "write")  # weights on disk, no commit
     before(Channels, "send", "commit")  # committed, nothing sent
     before(Channels, "_is_there", "send")  # some are sent, others are not
-    before(Service, "_check_mass", "receive")  # in the middle of an envelope, or with it read and not taken in
+    before(PeerNode, "check_mass", "receive")  # in the middle of an envelope, or with it read and not taken in
 
 
 if __name__ == "__main__":

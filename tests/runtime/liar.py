@@ -5,8 +5,7 @@ import contextlib
 import grpc
 
 from pushcen.runtime.security.identity import Certified
-from pushcen.runtime.service import SERVICE
-from pushcen.runtime.wire import News
+from pushcen.runtime.wire import SERVICE, News
 
 
 @contextlib.asynccontextmanager

@@ -38,7 +38,7 @@ async def lie(world, to, **more):
     line = world.line("eve", to)
     me = node.peer.me
     link = Link(sender=me, credited=BYTES, accepted=BYTES)
-    hello = Hello(major=1, peer="eve/1", boot=1, run=node.run, known=f"{to}/{FAR}", known_boot=7, link=link, **more)
+    hello = Hello(major=1, peer="eve/1", boot=1, run=node.setup, known=f"{to}/{FAR}", known_boot=7, link=link, **more)
     try:
         return await line.hello(hello, 5)
     finally:

@@ -77,7 +77,7 @@ def test_a_bad_neighbour_delays_nobody_and_takes_no_memory(tmp_path, mode):
             wires.set(mode, [(name, "p3") for name in NAMES[:3]])
             await keep_up(world, NAMES[:3], usual)
             for name in NAMES[:3]:
-                neighbours = world.drivers[name].neighbours
+                neighbours = world.drivers[name].channels
                 assert len(neighbours._tasks) < 20
                 assert sum(map(len, neighbours._waiting.values())) <= len(NAMES)
             if mode == "stall":

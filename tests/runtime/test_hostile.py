@@ -24,8 +24,7 @@ from pushcen.runtime.operator import deliver
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.certificates import key_bytes, make_certificate, new_key, pem
 from pushcen.runtime.security.identity import Certified
-from pushcen.runtime.service import SERVICE
-from pushcen.runtime.wire import Hello, News, Piece, Signed
+from pushcen.runtime.wire import SERVICE, Hello, News, Piece, Signed
 from tests.codec.test_hostile import sealed
 
 from .world import LIMIT, World, run
@@ -193,7 +192,7 @@ def test_a_fuzz_of_all_calls_neither_crashes_nor_changes_anything(tmp_path):
 
 
 def world_hello(node, peer):
-    return Hello(major=1, peer=peer, boot=1, address="127.0.0.1:9", run=node.run, known="ann/1", known_boot=1)
+    return Hello(major=1, peer=peer, boot=1, address="127.0.0.1:9", run=node.setup, known="ann/1", known_boot=1)
 
 
 def mutated(data, rng):
@@ -363,8 +362,8 @@ def test_mass_is_refused_only_if_more_is_under_way_than_was_founded(total, held,
     from types import SimpleNamespace
 
     from pushcen.protocol import Peer
-    from pushcen.runtime.node import Refusal
-    from pushcen.runtime.service import Service
+    from pushcen.runtime.node import PeerNode
+    from pushcen.runtime.shared import Refusal
 
     peer = Peer.found("ann")
     peer.most = 2 * UNIT
@@ -372,10 +371,10 @@ def test_mass_is_refused_only_if_more_is_under_way_than_was_founded(total, held,
         peer.receive(Envelope("eve/1", "ann/1", 0, 1, UNIT, None))
         _ = peer.begin(), peer.finish([], None)
     peer.held = held
-    service = SimpleNamespace(_node=SimpleNamespace(peer=peer))
+    node = SimpleNamespace(_me=SimpleNamespace(peer=peer))
     envelope = Envelope("eve/1", "ann/1", 0, 2, total, None)
     if total <= (3 if credited else 2) * UNIT:
-        Service._check_mass(service, envelope)
+        PeerNode.check_mass(node, envelope)
     else:
         with pytest.raises(Refusal):
-            Service._check_mass(service, envelope)
+            PeerNode.check_mass(node, envelope)

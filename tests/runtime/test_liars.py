@@ -1,6 +1,7 @@
 """A neighbour that answers with lies: nobody's address is taken, no log is filled, no peer ends."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_a_text_of_megabytes_is_cut_wherever_it_goes(tmp_path, caplog):
     async def story():
         world = World(tmp_path, names=("p0", "eve"))
         [node] = await world.start("p0", live=False, join=[])
-        neighbours = world.drivers["p0"].neighbours
+        neighbours = world.drivers["p0"].channels
         answers = [
             Hello(refusal="leaving", text=long),
             Hello(refusal="run", about={long: long, "a": long}),
@@ -55,7 +56,7 @@ def test_a_text_of_megabytes_is_cut_wherever_it_goes(tmp_path, caplog):
         ]
 
         def say():
-            return Hello(major=1, peer="eve/1", boot=1, run=node.run) if honest else answers[0]
+            return Hello(major=1, peer="eve/1", boot=1, run=node.setup) if honest else answers[0]
 
         honest = True
         payload = node.client.learner.encode()
@@ -63,7 +64,7 @@ def test_a_text_of_megabytes_is_cut_wherever_it_goes(tmp_path, caplog):
             for answer in list(answers):
                 answer.major, answer.peer, answer.boot = 1, "eve/1", 1
                 honest = True
-                node.members.meet("eve", world.addresses["eve"], node.now)
+                node.members.meet("eve", world.addresses["eve"], time.monotonic())
                 await neighbours.ask("eve")
                 assert node.members.contact("eve") == Contact("eve/1", 1)
                 honest = False

@@ -8,7 +8,7 @@ import pytest
 
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT, Envelope
-from pushcen.runtime import driver
+from pushcen.runtime.epochs import NextEpoch
 from pushcen.runtime.network import generation_of
 from pushcen.runtime.operator import deliver
 from pushcen.runtime.state_folder import StateFolder, read_state
@@ -235,15 +235,16 @@ def test_a_newer_generation_that_comes_in_the_middle_is_asked_for_first(tmp_path
         node = world.node("p0")
         first, second = world.authority.refound(world.names), world.authority.refound(["p0"])
         asked = []
-        real = driver.ask_again
+        real = NextEpoch.ask_again
 
-        async def meanwhile(node, *rest):
-            asked.append((node.identity.name, node.records.next.number))
-            await real(node, *rest)
-            if node.identity.name == "p0" and node.records.next.number == 1:
+        async def meanwhile(epochs):
+            name, records = epochs._name, epochs._records
+            asked.append((name, records.next.number))
+            await real(epochs)
+            if name == "p0" and records.next.number == 1:
                 node.keep(second)
 
-        monkeypatch.setattr(driver, "ask_again", meanwhile)
+        monkeypatch.setattr(NextEpoch, "ask_again", meanwhile)
         node.keep(first)
         await until(lambda: in_generation(world, 2, *world.names), 60)
         assert [one for one in asked if one[0] == "p0"] == [("p0", 1), ("p0", 2)]
@@ -265,23 +266,23 @@ def test_a_crash_between_two_generations_that_cross_leaves_a_ledger_that_opens(t
         await until(lambda: in_generation(world, 1, *world.names), 60)
         await world.stop("p1", "p2")
         node, second, third = world.node("p0"), world.authority.refound(["p0"]), world.authority.refound(world.names)
-        real = driver.ask_again
+        real = NextEpoch.ask_again
 
-        async def meanwhile(*rest):
+        async def meanwhile(epochs):
             if node.records.next.number == 3:  # it has committed, and is killed before it enters anything
                 killed.set()
                 await asyncio.Event().wait()
-            await real(*rest)
+            await real(epochs)
             node.keep(third)
             node.unheard.clear()
 
         killed = asyncio.Event()
-        monkeypatch.setattr(driver, "ask_again", meanwhile)
+        monkeypatch.setattr(NextEpoch, "ask_again", meanwhile)
         node.keep(second)
         await killed.wait()
         await world.stop("p0")
         assert generation_of(read_state(world.state("p0"))["peer"]["peer"]) == 1
-        monkeypatch.setattr(driver, "ask_again", real)
+        monkeypatch.setattr(NextEpoch, "ask_again", real)
         await world.start(*world.names)
         world.node("p0").keep(third)
         await until(lambda: in_generation(world, 3, *world.names), 60)

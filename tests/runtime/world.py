@@ -48,6 +48,19 @@ def wait_until(condition, told=lambda: ""):
         time.sleep(0.1)
 
 
+class Inside:
+    """All parts of a running peer under one name, for a test to look at."""
+
+    def __init__(self, driver):
+        self._parts = (driver.me, driver.node, driver.shared, driver)
+
+    def __getattr__(self, name):
+        for part in self._parts:
+            if hasattr(part, name):
+                return getattr(part, name)
+        raise AttributeError(name)
+
+
 class World:
     def __init__(self, folder, names=("p0", "p1", "p2"), founders=None, task=tiny, **settings):
         self.folder, self.names, self.task = folder, list(names), task
@@ -82,7 +95,7 @@ class World:
                 self.lives[name] = asyncio.create_task(driver.run(events, leave=leave))
 
         await asyncio.gather(*map(one, names))
-        return [self.drivers[name].node for name in names]
+        return [self.node(name) for name in names]
 
     async def stop(self, *names):
         """Stop without ado: what was not committed is gone, as after a kill."""
@@ -95,7 +108,7 @@ class World:
             del self.drivers[name]
 
     def node(self, name):
-        return self.drivers[name].node
+        return Inside(self.drivers[name])
 
     def events(self, name):
         return self.node(name).peer.events

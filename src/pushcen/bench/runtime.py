@@ -99,10 +99,10 @@ async def bare(identity: Certified, data: bytes) -> AsyncIterator[Push]:
 
 def pusher(sender: Driver, receiver: Driver, delays: list[float]) -> Push:
     """Return a call that pushes the sender's model once, as a compute event does, and notes the time to the mailbox."""
-    payloads = sender.node.client.learner.encode()
-    there, name = receiver.node, receiver.node.identity.name
-    sender.node.members.meet(name, there.address, 0.0)
-    sender.node.members.heard(name, Contact(there.peer.me, there.peer.boot), 0.0)
+    payloads = sender.me.learner.encode()
+    there, name, members = receiver.me, receiver.shared.identity.name, sender.shared.members
+    members.meet(name, receiver.node.address, 0.0)
+    members.heard(name, Contact(there.peer.me, there.peer.boot), 0.0)
     receive, at, sequence = there.client.receive, [0.0], [0]
 
     def note(envelope: Envelope) -> bool:
@@ -113,10 +113,10 @@ def pusher(sender: Driver, receiver: Driver, delays: list[float]) -> Push:
 
     async def push() -> None:
         sequence[0] += 1
-        me = sender.node.peer.me
-        sender.node.peer.sent[there.peer.me] = sequence[0]  # so that the answer is not taken for a lie
+        me = sender.me.peer.me
+        sender.me.peer.sent[there.peer.me] = sequence[0]  # so that the answer is not taken for a lie
         at[0] = time.perf_counter()
-        await sender.neighbours._push(name, Envelope(me, there.peer.me, 0, sequence[0], sequence[0], payloads))
+        await sender.channels._push(name, Envelope(me, there.peer.me, 0, sequence[0], sequence[0], payloads))
 
     return push
 
@@ -125,13 +125,13 @@ async def side_by_side(model: Callable[[], nn.Module], pushes: int, rounds: int)
     """Measure pushes and bare calls in turn; the best round of each counts."""
     with tempfile.TemporaryDirectory() as folder:
         async with peers(Path(folder), 2, task(model, 2)) as (sender, receiver):
-            data = sender.node.client.learner.encode()[0].data
-            identity = receiver.node.identity
+            data = sender.me.learner.encode()[0].data
+            identity = receiver.shared.identity
             if not isinstance(identity, Certified):
                 raise AssertionError("the bench uses certificates")
             delays: list[float] = []
-            sender.node.peer.sequence = pushes * (rounds + 1)  # one event, many pushes: its word is signed once
-            await sender.node.commit()
+            sender.me.peer.sequence = pushes * (rounds + 1)  # one event, many pushes: its word is signed once
+            await sender.me.commit()
             async with bare(identity, data) as plain:
                 calls = {"ours": pusher(sender, receiver, delays), "bare": plain}
                 cpu: dict[str, list[float]] = {name: [] for name in calls}
@@ -146,7 +146,7 @@ async def side_by_side(model: Callable[[], nn.Module], pushes: int, rounds: int)
                             wall[name].append((time.perf_counter() - begin) / pushes)
                     if not turn:
                         delays.clear()
-            if receiver.node.metrics.received.labels("news")._value.get() != pushes * (rounds + 1):
+            if receiver.shared.metrics.received.labels("news")._value.get() != pushes * (rounds + 1):
                 raise AssertionError("pushes were lost")
             best = {name: min(values) for name, values in cpu.items()}
             fast = {name: min(values) for name, values in wall.items()}
@@ -172,11 +172,11 @@ async def network_share(events: int, count: int = 4) -> dict[str, float]:
             for driver in drivers:
                 trainer = driver.trainer
                 trainer._train = timed(trainer._train, spent, "training")  # type: ignore[method-assign]
-                store = driver.node.store
+                store = driver.me.store
                 store.commit = timed(store.commit, spent, "ledger")  # type: ignore[method-assign]
             begin = time.process_time()
             lives = [asyncio.create_task(driver.run(events)) for driver in drivers]
-            while any(driver.node.peer.events < events for driver in drivers):
+            while any(driver.me.peer.events < events for driver in drivers):
                 await asyncio.sleep(0.05)
                 for life in lives:
                     if life.done():
@@ -186,11 +186,11 @@ async def network_share(events: int, count: int = 4) -> dict[str, float]:
             for life in lives:
                 life.cancel()
             await asyncio.gather(*lives, return_exceptions=True)
-            pushed = sum(driver.node.metrics.received.labels("news")._value.get() for driver in drivers)
+            pushed = sum(driver.shared.metrics.received.labels("news")._value.get() for driver in drivers)
             return {
                 "network_cpu_share": round(1 - (spent["training"] + spent["ledger"]) / total, 4),
                 "ledger_cpu_share": round(spent["ledger"] / total, 4),
-                "pushes_per_event": round(pushed / sum(driver.node.peer.events for driver in drivers), 2),
+                "pushes_per_event": round(pushed / sum(driver.me.peer.events for driver in drivers), 2),
             }
 
 

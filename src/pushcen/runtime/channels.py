@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterable
+from time import monotonic
 from typing import Any
 
 import grpc
@@ -11,11 +12,12 @@ from pushcen.errors import PushcenError
 from pushcen.protocol import Envelope, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
+from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import Budget
 from pushcen.runtime.network import ANY, check_name
-from pushcen.runtime.node import PeerNode, Refusal
-from pushcen.runtime.service import SERVICE
-from pushcen.runtime.wire import Hello, News
+from pushcen.runtime.node import PeerNode
+from pushcen.runtime.shared import Refusal, Shared
+from pushcen.runtime.wire import SERVICE, Hello, News
 from pushcen.runtime.wire.pieces import write_piece
 
 OUTCOMES = {
@@ -82,12 +84,13 @@ class Line:
 class Channels:
     """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits."""
 
-    def __init__(self, node: PeerNode) -> None:
-        self._node = node
+    def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
+        self._node, self._me, self._identity, self._settings = node, me, shared.identity, shared.settings
+        self._members, self._log, self._metrics = shared.members, shared.log, shared.metrics
         self._lines: dict[str, Line] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, dict[int, Envelope]] = {}
-        self._budget = Budget(node.settings.memory_mb << 20)
+        self._budget = Budget(self._settings.memory_mb << 20)
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -100,15 +103,14 @@ class Channels:
 
     async def greet(self, address: str, name: str = ANY) -> Hello | None:
         """Say hello to whoever listens at an address, to learn its name; or to a peer of that name, if it is there."""
-        node = self._node
-        channel = node.identity.channel(address, name, _OPTIONS)
-        line = Line(channel, address, node.identity.name)
+        channel = self._identity.channel(address, name, _OPTIONS)
+        line = Line(channel, address, self._identity.name)
         try:
-            hello = await line.hello(node.hello(None), node.settings.hello_timeout)
-            node.check(check_name(name_of(check_id(hello.peer)) if name == ANY else name), hello)
+            hello = await line.hello(self._node.hello(None), self._settings.hello_timeout)
+            self._node.check(check_name(name_of(check_id(hello.peer)) if name == ANY else name), hello)
             return hello
         except _ERRORS as error:
-            node.log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
+            self._log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
             return None
         finally:
             await channel.close()
@@ -126,15 +128,14 @@ class Channels:
 
     async def gossip(self, name: str) -> None:
         """Exchange news with a peer; pass on what it turns out not to have."""
-        node = self._node
         try:
             line = self._line(name)
-            news = await line.gossip(node.news(), node.settings.hello_timeout)
-            node.gossip(news)
-            if (more := node.news(news.have)).records:
-                await line.gossip(more, node.settings.hello_timeout)
+            news = await line.gossip(self._node.news(), self._settings.hello_timeout)
+            self._node.gossip(news)
+            if (more := self._node.news(news.have)).records:
+                await line.gossip(more, self._settings.hello_timeout)
         except _ERRORS as error:
-            node.log.seldom(f"gossip {name}", "no news", neighbour=name, text=_short(error))
+            self._log.seldom(f"gossip {name}", "no news", neighbour=name, text=_short(error))
 
     async def drain(self, timeout: float) -> None:
         """Wait for pushes that are under way."""
@@ -144,7 +145,7 @@ class Channels:
 
     async def tidy(self) -> None:
         """Hang up on those that are not known any more."""
-        for name in [name for name in self._lines if name not in self._node.members.all]:
+        for name in [name for name in self._lines if name not in self._members.all]:
             await self._lines.pop(name).close()
 
     async def close(self) -> None:
@@ -156,14 +157,15 @@ class Channels:
         self._lines.clear()
 
     async def _ask(self, name: str) -> None:
-        node = self._node
-        member = node.members.all.get(name)
+        member = self._members.all.get(name)
         if member is None:
             return
-        member.tried = node.now
+        member.tried = monotonic()
         try:
-            hello = await self._line(name).hello(node.hello(member.contact, name=name), node.settings.hello_timeout)
-            node.answered(name, hello)
+            hello = await self._line(name).hello(
+                self._node.hello(member.contact, name=name), self._settings.hello_timeout
+            )
+            self._node.answered(name, hello)
         except _ERRORS as error:
             self._silent(name, error)
 
@@ -175,66 +177,63 @@ class Channels:
             del self._waiting[name]
 
     async def _push(self, name: str, envelope: Envelope) -> None:
-        node = self._node
         payload = envelope.payload[envelope.part]
         while not self._budget.take(len(payload)):
             self._room.clear()
             await self._room.wait()
         try:
-            if envelope.sender != node.peer.me:
+            if envelope.sender != self._me.peer.me:
                 return  # it is of an earlier epoch, whose mass counts no more
-            if not self._is_there(name, envelope) or not await self._line(name).ready(node.settings.hello_timeout):
+            if not self._is_there(name, envelope) or not await self._line(name).ready(self._settings.hello_timeout):
                 self._failed(envelope)
                 return
             line = self._line(name)
-            node.metrics.bytes.labels("out").inc(len(payload))
-            hello = await line.push(self._pieces(envelope, payload.data), node.settings.push_timeout)
-            node.answered(name, hello)
+            self._metrics.bytes.labels("out").inc(len(payload))
+            hello = await line.push(self._pieces(envelope, payload.data), self._settings.push_timeout)
+            self._node.answered(name, hello)
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
-            node.metrics.pushes.labels(outcome).inc()
+            self._metrics.pushes.labels(outcome).inc()
             if hello.refusal and hello.refusal not in ("busy", "rate", "epoch", "leaving", "starting"):
-                node.log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
+                self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
-            node.metrics.pushes.labels("doubt").inc()
+            self._metrics.pushes.labels("doubt").inc()
             self._silent(name, error)
         finally:
             self._budget.give(len(payload))
             self._room.set()
 
     def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes] | bytes:
-        size = self._node.settings.chunk_kb << 10
+        size = self._settings.chunk_kb << 10
         header, view = header_bytes(envelope, len(data)), memoryview(data)
-        first = write_piece(header, view[:size], self._node.progress().SerializeToString())
+        first = write_piece(header, view[:size], self._me.progress().SerializeToString())
         return first if len(data) <= size else _all(first, view, size)
 
     def _is_there(self, name: str, envelope: Envelope) -> bool:
-        contact = self._node.members.contact(name)
+        contact = self._members.contact(name)
         return contact is not None and contact.peer == envelope.receiver
 
     def _failed(self, envelope: Envelope) -> None:
         """Take back what an envelope added of which no byte has left."""
-        self._node.metrics.pushes.labels("failed").inc()
-        if envelope.sender == self._node.peer.me:
-            self._node.peer.failed(envelope)
+        self._metrics.pushes.labels("failed").inc()
+        if envelope.sender == self._me.peer.me:
+            self._me.peer.failed(envelope)
 
     def _silent(self, name: str, error: BaseException) -> None:
-        node = self._node
-        node.log.seldom(f"silent {name}", "no answer", neighbour=name, text=_short(error))
-        if node.members.silent(name, node.now):
-            node.log.say("left out of the view", neighbour=name)
+        self._log.seldom(f"silent {name}", "no answer", neighbour=name, text=_short(error))
+        if self._members.silent(name, monotonic()):
+            self._log.say("left out of the view", neighbour=name)
 
     def _line(self, name: str) -> Line:
-        node = self._node
-        member = node.members.all.get(name)
+        member = self._members.all.get(name)
         if member is None:
             raise Refusal("unknown", f"{name} is not known any more")
         line = self._lines.get(name)
         if line is None or line.address != member.address:
             if line is not None:
                 self._spawn(line.close())
-            channel = node.identity.channel(member.address, name, _OPTIONS)
-            line = self._lines[name] = Line(channel, member.address, node.identity.name)
+            channel = self._identity.channel(member.address, name, _OPTIONS)
+            line = self._lines[name] = Line(channel, member.address, self._identity.name)
         return line
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -246,7 +245,7 @@ class Channels:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            self._node.log.seldom(f"bug {error!r:.200}", "a task failed", text=repr(error))
+            self._log.seldom(f"bug {error!r:.200}", "a task failed", text=repr(error))
 
 
 async def _all(first: bytes, data: memoryview, size: int) -> AsyncIterator[bytes]:

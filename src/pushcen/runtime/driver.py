@@ -3,17 +3,18 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
+from time import monotonic
 from typing import Any
 
-from pushcen.client import Client
-from pushcen.learning import Learner
 from pushcen.protocol import UNIT
 from pushcen.runtime.channels import Channels
-from pushcen.runtime.epochs import ask_again, next_peer
+from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.epochs import NextEpoch
 from pushcen.runtime.meeting import Meeting
-from pushcen.runtime.network import generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.security.records import farewell_fields
+from pushcen.runtime.shared import Shared
 from pushcen.runtime.trainer import Trainer
 
 _TICK = 0.2
@@ -21,21 +22,23 @@ _SERVE_EVERY = 1.0
 
 
 class Driver:
-    """Drives one node from start to end."""
+    """Drives one peer from start to end; `stopping` and `leaving` tell it to end."""
 
-    def __init__(self, node: PeerNode, join: Sequence[str], certs: Path | None = None) -> None:
-        self.node = node
-        self.neighbours = Channels(node)
-        self._join = list(join)
-        self._meeting = Meeting(node, self.neighbours, join, certs)
-        self.trainer = Trainer(node, self.neighbours)
-        self.read_records = self._meeting.read_records
+    def __init__(
+        self, node: PeerNode, me: DurablePeer, shared: Shared, join: Sequence[str], certs: Path | None, rng: Random
+    ) -> None:
+        self.node, self.me, self.shared = node, me, shared
+        self.stopping, self.leaving = asyncio.Event(), asyncio.Event()
+        self.channels = Channels(node, me, shared)
+        self.trainer = Trainer(me, self.channels, shared)
+        self.epochs = NextEpoch(node, me, self.channels, self.trainer, shared, join, self.stopping)
+        self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
+        self._members, self._log = shared.members, shared.log
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
-        node = self.node
-        background = [asyncio.create_task(work) for work in (self._meeting.meet(), self._meeting.gossip())]
-        stop: asyncio.Task[Any] = asyncio.create_task(node.stopping.wait())
+        background = [asyncio.create_task(work) for work in (self.meeting.meet(), self.meeting.gossip())]
+        stop: asyncio.Task[Any] = asyncio.create_task(self.stopping.wait())
         life = asyncio.create_task(self._live(events, leave))
         try:
             await asyncio.wait([stop, life, *background], return_when=asyncio.FIRST_COMPLETED)
@@ -49,98 +52,74 @@ class Driver:
 
     async def close(self, grace: float) -> bool:
         """Hang up; say whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
-        await self.neighbours.close()
+        await self.channels.close()
         return await self.trainer.close(grace)
 
     async def _live(self, events: int | None, leave: bool) -> None:
-        node, settings = self.node, self.node.settings
-        leave = leave or (node.peer.status == "leaving" and not node.stale)
-        if node.peer.boot > 1 and node.members.all:  # a copy of an older state is found out before it pushes anything
-            await asyncio.wait([self.neighbours.ask(name) for name in node.members.all], timeout=settings.hello_timeout)
-        waited = node.now
-        while len(node.members.online()) < settings.start_with and node.now - waited < settings.start_timeout:
-            if node.stale:
-                await self._renew()
+        me, members, settings, peer = self.me, self._members, self.shared.settings, self.me.peer
+        leave = leave or (peer.status == "leaving" and not me.stale)
+        if peer.boot > 1 and members.all:  # a copy of an older state is found out before it pushes anything
+            await asyncio.wait([self.channels.ask(name) for name in members.all], timeout=settings.hello_timeout)
+        waited = monotonic()
+        while len(members.online()) < settings.start_with and monotonic() - waited < settings.start_timeout:
+            if me.stale:
+                await self.epochs.renew()
             await asyncio.sleep(_TICK)
-        node.log.say("training begins", neighbours=len(node.members.online()), events=node.peer.events)
-        served = node.now
-        while not (leave or node.leaving.is_set()):
-            if node.stale:
-                await self._renew()
-            elif events is None or node.client.learner.events < events:
+        self._log.say("training begins", neighbours=len(members.online()), events=me.peer.events)
+        served = monotonic()
+        while not (leave or self.leaving.is_set()):
+            if me.stale:
+                await self.epochs.renew()
+            elif events is None or me.learner.events < events:
                 await self.trainer.event()
             else:
                 await asyncio.sleep(_TICK)
-                if node.now - served > _SERVE_EVERY:
-                    served = node.now
+                if monotonic() - served > _SERVE_EVERY:
+                    served = monotonic()
                     await self._serve()
-        await self._leave()
+        while not await self._hand_over():
+            await self.epochs.renew()
 
     async def _serve(self) -> None:
         """Serve links in doubt while there is no training that would do so."""
-        node = self.node
-        there = {member.contact.peer for member in node.members.online() if member.contact}
-        if there.isdisjoint(node.peer.unsettled):
+        there = {member.contact.peer for member in self._members.online() if member.contact}
+        if there.isdisjoint(self.me.peer.unsettled):
             return
-        payloads = await self.trainer.encode()
-        envelopes = node.peer.serve(payloads, len(node.peer.unsettled))
-        await node.commit()
-        self.neighbours.send([envelope for envelope in envelopes if envelope.receiver in there])
-
-    async def _renew(self) -> None:
-        """Go on in a new epoch, with the model as it is: with no mass, or as a founder of a new generation."""
-        node, learner, old = self.node, self.node.client.learner, self.node.peer
-        state = learner.save(whole=False)
-        learner.restore(state)  # without what was folded, which was the old epoch's
-        files = await self.trainer.write(state)
-        asked = node.records.next
-        if asked is not None and node.identity.name in asked.founders:
-            await ask_again(node, self.neighbours, self._join)
-
-        def become() -> Client[Learner]:
-            if node.records.next != asked:
-                return node.client  # a newer generation came meanwhile, of which nobody was asked
-            return Client(next_peer(node), learner, node.client.rng)
-
-        await node.commit(state.plain, files, become)
-        hint = "" if generation_of(old.me) != node.generation.number or old.gone else f"pushcen forget {old.me}"
-        node.log.warn("a new epoch", before=old.me, now=node.peer.me, held=node.peer.held / UNIT, hint=hint)
-
-    async def _leave(self) -> None:
-        """Give all mass away and see it arrive; then this peer is gone."""
-        while not await self._hand_over():
-            await self._renew()
+        payloads, peer = await self.trainer.encode(), self.me.peer
+        envelopes = peer.serve(payloads, len(peer.unsettled))
+        await self.me.commit()
+        self.channels.send([envelope for envelope in envelopes if envelope.receiver in there])
 
     async def _hand_over(self) -> bool:
-        """Leave this epoch; give up, and return False, if it ends before that."""
-        node = self.node
-        if node.stale:
+        """Give all mass away and see it arrive, after which this peer is gone; or return False, if its epoch ends
+        before that.
+        """
+        me, peer, members = self.me, self.me.peer, self._members
+        if me.stale:
             return False
-        if node.peer.status == "open":
-            farewell = node.peer.leave()
-            await node.commit()
-            node.log.say("leaving", held=node.peer.held / UNIT)
+        if peer.status == "open":
+            farewell = peer.leave()
+            await me.commit()
+            self._log.say("leaving", held=peer.held / UNIT)
         else:
-            farewell = node.peer.farewell()
-        record = node.identity.sign(farewell_fields(farewell))
-        node.keep(record)
+            farewell = peer.farewell()
+        me.keep(self.shared.identity.sign(farewell_fields(farewell)))
         payloads = await self.trainer.encode()
         served = -1e9
-        while not node.peer.gone:
-            online = node.members.online()
-            await asyncio.gather(*(self.neighbours.ask(member.name) for member in online))
-            heirs = [member.contact for member in node.members.online() if member.contact]
-            if (node.peer.held and heirs) or (node.peer.unsettled and node.now - served > _SERVE_EVERY):
-                served = node.now
-                envelopes = node.peer.hand_over(heirs, payloads)
-                await node.commit()
-                self.neighbours.send(envelopes)
+        while not peer.gone:
+            await asyncio.gather(*(self.channels.ask(member.name) for member in members.online()))
+            heirs = [member.contact for member in members.online() if member.contact]
+            if (peer.held and heirs) or (peer.unsettled and monotonic() - served > _SERVE_EVERY):
+                served = monotonic()
+                envelopes = peer.hand_over(heirs, payloads)
+                await me.commit()
+                self.channels.send(envelopes)
             await asyncio.sleep(_TICK)
-            node.measure()
-            if node.stale:
+            me.measure()
+            if me.stale:
                 return False
-        await node.commit()
-        for name in [member.name for member in node.members.online()]:
-            await self.neighbours.gossip(name)
-        node.log.say("left", peer_id=node.peer.me)
+        await me.commit()
+        for name in [member.name for member in members.online()]:
+            await self.channels.gossip(name)
+        self._log.say("left", peer_id=peer.me)
         return True

@@ -1,14 +1,13 @@
-"""Who a peer is: what is durable of it, what lasting records say, and when it has to go on as another.
+"""Who a peer is at present: what is durable of it, what lasting records say, and when it has to go on as another.
 
 A peer becomes another, in a new epoch, for its own signature that is ahead of its ledger, or by the authority's word.
 """
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from random import Random
+from time import monotonic
 from typing import Any
 
 from pushcen.client import Client
@@ -16,34 +15,24 @@ from pushcen.errors import CertificateError, LedgerError, ProtocolError
 from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Farewell, Peer, PeerId, epoch_of, name_of
 from pushcen.runtime.claims import NOWHERE, Claims, Progress
-from pushcen.runtime.disk import Disk
-from pushcen.runtime.logs import Log
-from pushcen.runtime.members import Members
-from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.network import Generation, generation_of
-from pushcen.runtime.options import RuntimeOptions
-from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.security.records import Records, Said
+from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File, StateFolder
 from pushcen.runtime.wire import Hello, Signed
 
 
 class DurablePeer:
-    """One peer's ledger, and all that may unsettle it."""
+    """One peer's client with its ledger, and all that may unsettle it."""
 
-    def __init__(
-        self, identity: Identity, settings: RuntimeOptions, store: StateFolder, client: Client[Learner], rng: Random
-    ) -> None:
-        self.identity, self.settings, self.store, self.client = identity, settings, store, client
-        self.log = Log(identity.name)
-        self.metrics = Metrics(identity.name)
-        self.members = Members(identity.name, settings, rng)
-        self.records = Records(identity)
-        self.claims = Claims(identity)
+    def __init__(self, shared: Shared, store: StateFolder, client: Client[Learner]) -> None:
+        self.store, self.client = store, client
+        self.records, self.claims = Records(shared.identity), Claims(shared.identity)
         self.stale = ""  # why this peer needs a new epoch, if it does
         self.past: list[dict[str, Any]] = []  # the books of what this peer left, and of earlier generations
         self.unheard: list[Signed] = []  # records to spread at once
-        self.disk = Disk(self.log, self.metrics, settings.retry_first)
+        self._shared, self._members = shared, shared.members
+        self._identity, self._log, self._metrics = shared.identity, shared.log, shared.metrics
         self._durable: dict[str, list[int]] = {}  # what is committed as credited
         self._committed = NOWHERE  # how far that is
         self._ledger, self._committing = ThreadPoolExecutor(1, "ledger"), asyncio.Lock()
@@ -54,17 +43,17 @@ class DurablePeer:
         return self.client.peer
 
     @property
+    def learner(self) -> Learner:
+        """Its tensors, which stay the same whoever it becomes."""
+        return self.client.learner
+
+    @property
     def generation(self) -> Generation:
         """The generation that this peer is in, with those who founded it."""
         return self.records.generation
 
-    @property
-    def now(self) -> float:
-        """The monotonic time."""
-        return time.monotonic()
-
     def close(self) -> None:
-        """Let commits under way come to an end."""
+        """Wait for commits that are under way."""
         self._ledger.shutdown()
 
     async def commit(
@@ -80,7 +69,7 @@ class DurablePeer:
         enters.
         """
         async with self._committing:
-            self._check_words()
+            self.check_words()
             client, words = become() if become else self.client, self.claims.unsaved()
             entering = self.records.next if generation_of(client.peer.me) != self.generation.number else None
             state, reached, past = client.peer.save(), Progress.of(client.peer), self.past
@@ -88,20 +77,20 @@ class DurablePeer:
             if anew and (self.peer.gone or (entering and epoch_of(self.peer.me))):
                 past = [*past, self.peer.save()]
             values: dict[str, Any] = {"peer": state, "rng": client.rng.getstate(), **words}
-            values |= {"records": self.records.save(entering), "members": self.members.addresses()}
+            values |= {"records": self.records.save(entering), "members": self._members.addresses()}
             values |= {"learner": learner} if learner is not None else {}
             values |= {"past": past} if past is not self.past else {}
             values |= {"inode": self.store.inode()} if anew else {}  # it is nobody's copy any more
-            with self.metrics.commit.time():
-                await self.disk.use(self._ledger, lambda: self.store.commit(values, files))
+            with self._metrics.commit.time():
+                await self._shared.on_disk(self._ledger, lambda: self.store.commit(values, files))
             self._durable, self._committed, self.past = state["credited"], reached, past
             self.claims.saved(words)
             if client is not self.client:
                 self.client = client
                 if entering is not None:
                     self.records.enter(entering)
-                    self.members.restart(self.now)
-                self.reapply()
+                    self._members.restart(monotonic())
+                self._reapply()
                 if anew:
                     self._settle()
 
@@ -109,22 +98,20 @@ class DurablePeer:
         """Take up what a ledger has beside the peer: lasting records, others' words, addresses, earlier books."""
         wrong = self.records.restore(saved.get("records", []), generation_of(self.peer.me))
         for text in wrong + self.claims.restore(saved):
-            self.refused("record", "", text)
+            self._shared.refused("record", "", text)
         if self.generation.number != generation_of(self.peer.me):
             raise LedgerError(f"{self.store.folder}: {self.peer.me} is here without the record on its generation")
-        self.reapply()
+        self._reapply()
         self.past = saved.get("past", [])
         for name, address in saved.get("members", {}).items():
-            self.members.meet(name, address, self.now)
+            self._members.meet(name, address, monotonic())
 
-    def reapply(self) -> None:
-        """Do again what lasting records say, to a peer that was restored or is new."""
-        self.peer.most = self.generation.mass
-        for said in self.records.said():
-            self._apply(said)
+    def committed(self, sender: PeerId) -> int:
+        """Return what is durably credited from a peer."""
+        return self._durable.get(sender, [0])[0]
 
     def progress(self) -> Signed:
-        """Give this peer's own word on how far it has come, as far as that is durable."""
+        """Return this peer's own word on how far it has come, as far as that is durable."""
         return self.claims.sign(self._committed)
 
     def hear_past(self, teller: str, hello: Hello) -> None:
@@ -132,26 +119,27 @@ class DurablePeer:
         if hello.HasField("refound"):
             self.keep(hello.refound)
         if hello.HasField("returned"):
-            self._hear_own(teller, hello.returned)
+            self.hear_own(teller, hello.returned)
 
     def keep(self, record: Signed) -> bool:
         """Take in a lasting record, and do what it says; it is passed on at once if it is news."""
-        before = len(self.records.have()), self.identity.revision
+        before = len(self.records.have()), self._identity.revision
         try:
             said = self.records.add(record)
         except (CertificateError, ProtocolError) as error:
-            self.refused("record", "", str(error))
+            self._shared.refused("record", "", str(error))
             return False
-        self.metrics.revision.set(self.identity.revision)
-        if (len(self.records.have()), self.identity.revision) == before:
+        revision = self._identity.revision
+        self._metrics.revision.set(revision)
+        if (len(self.records.have()), revision) == before:
             return False
         self.unheard.append(record)
         if isinstance(said, Generation):
             self._enter(said)
         elif said is not None:
             self._apply(said)
-        elif self.identity.revision != before[1]:
-            self.log.say("revoked certificates", number=self.identity.revision)
+        elif revision != before[1]:
+            self._log.say("revoked certificates", number=revision)
         return True
 
     def owed(self, name: str) -> bool:
@@ -162,12 +150,37 @@ class DurablePeer:
         """Note that this peer runs on an older copy of its state, or was forgotten: it needs a new epoch."""
         if not self.stale:
             self.stale = why
-            self.log.say("needs a new epoch", level=logging.ERROR, why=why)
+            self._log.say("needs a new epoch", level=logging.ERROR, why=why)
 
-    def refused(self, reason: str, caller: str, text: str) -> None:
-        """Count a refusal, and log it at a bounded rate."""
-        self.metrics.refusals.labels(reason).inc()
-        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text)
+    def hear_own(self, teller: str, word: Signed) -> None:
+        """Take in this peer's own word that somebody returns: if its ledger is behind that, it is an older copy."""
+        try:
+            if self.claims.outdates(word, Progress.of(self.peer)):
+                self._outdated()
+        except CertificateError as error:
+            self._shared.refused("claim", teller, f"{teller} returns what this peer has not signed: {error}")
+
+    def check_words(self, name: str = "") -> None:
+        """Check the words that came with pushes since, of one peer or of all."""
+        for wrong in self.claims.check(name):
+            self._shared.refused("record", name, wrong)
+
+    def measure(self) -> None:
+        """Bring the gauges up to date."""
+        metrics, members, peer = self._metrics, self._members, self.peer
+        metrics.generation.set(self.generation.number)
+        metrics.mass.labels("held").set(peer.held / UNIT)
+        metrics.mass.labels("waiting").set(peer.waiting / UNIT)
+        metrics.mailbox.set(len(peer.peek()))
+        metrics.neighbours.labels("online").set(len(members.online()))
+        metrics.neighbours.labels("known").set(len(members.all))
+        metrics.links.set(len(peer.unsettled))
+
+    def _reapply(self) -> None:
+        """Do again what lasting records say, to a peer that was restored or is new."""
+        self.peer.most = self.generation.mass
+        for said in self.records.said():
+            self._apply(said)
 
     def _settle(self) -> None:
         """Take up work in a new epoch; unless something came meanwhile that unsettles it."""
@@ -179,23 +192,11 @@ class DurablePeer:
         elif self.claims.own.ahead_of(Progress.of(self.peer)):
             self._outdated()
 
-    def _hear_own(self, teller: str, word: Signed) -> None:
-        """Take in this peer's own word that somebody returns: if its ledger is behind that, it is an older copy."""
-        try:
-            if self.claims.outdates(word, Progress.of(self.peer)):
-                self._outdated()
-        except CertificateError as error:
-            self.refused("claim", teller, f"{teller} returns what this peer has not signed: {error}")
-
     def _outdated(self) -> None:
         """Give up an epoch in which this peer has been further; a later generation's word waits for its record."""
         own, here = self.claims.own, Progress.of(self.peer)
         if own.generation == self.generation.number:
             self.renew(f"this peer has been further by its own signature: {own}, and here is {here}")
-
-    def _check_words(self, name: str = "") -> None:
-        for wrong in self.claims.check(name):
-            self.refused("record", name, wrong)
 
     def _apply(self, said: Said) -> None:
         if isinstance(said, Farewell):
@@ -212,14 +213,14 @@ class DurablePeer:
         try:
             back = self.peer.hear_farewell(farewell)
         except ProtocolError as error:
-            self.refused("claim", name_of(farewell.peer), str(error))
+            self._shared.refused("claim", name_of(farewell.peer), str(error))
             return
-        self.members.close(farewell.peer)
-        self.log.say("a peer has left", left=farewell.peer, taken_back=back / UNIT)
+        self._members.close(farewell.peer)
+        self._log.say("a peer has left", left=farewell.peer, taken_back=back / UNIT)
 
     def _forget(self, peer: PeerId, founded: int) -> None:
         self.peer.forget(peer, founded if self.peer.rules.weights.moves_mass else 0)
-        self.members.close(peer)
-        self.log.say("a peer was forgotten", forgotten=peer)
+        self._members.close(peer)
+        self._log.say("a peer was forgotten", forgotten=peer)
         if peer == self.peer.me:
             self.renew("this peer was forgotten by the operator")

@@ -2,88 +2,141 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from time import monotonic
 
+from pushcen.client import Client
 from pushcen.errors import NetworkError, ProtocolError
-from pushcen.protocol import Peer, epoch_of, name_of
+from pushcen.learning import Learner
+from pushcen.protocol import UNIT, Peer, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
 from pushcen.runtime.channels import Channels
+from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import difference
 from pushcen.runtime.network import SHIFT, generation_of
 from pushcen.runtime.node import PeerNode
+from pushcen.runtime.shared import Shared
+from pushcen.runtime.trainer import Trainer
 from pushcen.runtime.wire import Hello
 
 _AHEAD = 20 * 365 * 24 * 3600 * 1000  # milliseconds that a clock may have been ahead, if only others say so
 
 
-def next_peer(node: PeerNode, above: int = 0) -> Peer:
-    """Make the peer that this one goes on as: in the newest generation, in a later epoch (than `above`), with no mass.
+class NextEpoch:
+    """Takes a peer into its next epoch, once it has asked for what it signed itself."""
 
-    Who is listed as a founder of a generation that it has not been in, neither by its ledger nor by its own signature,
-    founds it: it holds one unit there.
-    """
-    generation, me, own = node.records.newest, node.peer.me, node.claims.own.epoch
-    listed = node.identity.name in generation.founders
-    if listed and epoch_of(me) < generation.first and own < generation.first:
-        return Peer.found(node.identity.name, node.peer.rules, generation.first)
-    epoch = generation.later(time.time_ns() // 1_000_000, epoch_of(me) + 1, own + 1, above + 1)
-    if not epoch_of(me):
-        return Peer.join(node.identity.name, node.peer.rules, epoch)
-    if generation_of(me) == generation.number:
-        return node.peer.renewed(epoch)
-    return Peer(peer_id(node.identity.name, epoch), 0, node.peer.rules)
+    def __init__(
+        self,
+        node: PeerNode,
+        me: DurablePeer,
+        channels: Channels,
+        trainer: Trainer,
+        shared: Shared,
+        join: Sequence[str],
+        stopping: asyncio.Event,
+    ) -> None:
+        self._node, self._me, self._channels, self._trainer = node, me, channels, trainer
+        self._records, self._claims, self._members, self._log = me.records, me.claims, shared.members, shared.log
+        self._name, self._timeout = shared.identity.name, shared.settings.hello_timeout
+        self._join, self._stopping = list(join), stopping
 
+    async def begin(self) -> None:
+        """Settle in which epoch a peer with an empty state folder begins, and commit that."""
+        learner, store = self._me.learner, self._me.store
+        state = learner.save(whole=False)
+        files = await asyncio.get_running_loop().run_in_executor(None, store.save, state.tensors)
+        known, client = await self.ask_first(), self._me.client
+        if own := self._claims.own.epoch:
+            self._log.warn("this peer's state was lost; it joins with no mass", known=own)
+        await self._me.commit(state.plain, files, lambda: Client(self._next(known), learner, client.rng))
 
-async def ask_first(node: PeerNode, neighbours: Channels, join: Iterable[str]) -> int:
-    """Ask those that a peer with an empty state folder joins for its own word; return the epoch they know it in.
+    async def renew(self) -> None:
+        """Go on in a new epoch, with the model as it is: with no mass, or as a founder of a new generation."""
+        me, learner, old = self._me, self._me.learner, self._me.peer
+        state = learner.save(whole=False)
+        learner.restore(state)  # without what was folded, which was the old epoch's
+        files = await self._trainer.write(state)
+        asked, before = self._records.next, me.client
+        if asked is not None and self._name in asked.founders:
+            await self.ask_again()
 
-    It may have been here before, with a clock that was ahead: in an earlier epoch nobody would listen to it. That is
-    believed unsigned, within bounds, for all it does is to make the next epoch a later one. A founder waits until one
-    has answered. Who is to join nobody is alone, and need not ask.
-    """
-    answers, known, asked = 0, 0, [address for address in join if address != node.address]
-    begun = node.now
-    while asked and not node.stopping.is_set():
-        founds = node.identity.name in node.records.newest.founders
-        for address, hello in zip(list(asked), await _greet(node, neighbours, asked), strict=True):
-            if hello is None:
-                continue
-            answers += 1
-            asked.remove(address)
-            known = max(known, _said(node, hello))
-            if founds and hello.refusal == "run":
-                text = difference(node.about, hello.about)
-                raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
-        if (answers or not founds) and node.now - begun > node.settings.hello_timeout:
-            break
-        if asked:
-            await asyncio.sleep(0.2)
-    return known
+        def become() -> Client[Learner]:
+            if self._records.next != asked:
+                return before  # a newer generation came meanwhile, of which nobody was asked
+            return Client(self._next(), learner, before.rng)
 
+        await me.commit(state.plain, files, become)
+        if (now := me.peer) is old:
+            return
+        hint = "" if generation_of(old.me) != generation_of(now.me) or old.gone else f"pushcen forget {old.me}"
+        self._log.warn("a new epoch", before=old.me, now=now.me, held=now.held / UNIT, hint=hint)
 
-def _said(node: PeerNode, hello: Hello) -> int:
-    """Read in which epoch somebody knows this peer; 0 if that cannot be."""
-    try:
-        known = check_id(hello.known)
-    except ProtocolError:
-        return 0
-    absurd = time.time_ns() // 1_000_000 + _AHEAD
-    plausible = generation_of(known) == node.records.newest.number and epoch_of(known) % (1 << SHIFT) < absurd
-    return epoch_of(known) if name_of(known) == node.identity.name and plausible else 0
+    async def ask_first(self) -> int:
+        """Ask those that a peer with an empty state folder joins for its own word; return the epoch they know it in.
 
+        It may have been here before, with a clock that was ahead: in an earlier epoch nobody would listen to it. That
+        is believed unsigned, within bounds, for all it does is to make the next epoch a later one. A founder waits
+        until one has answered. Who is to join nobody is alone, and need not ask.
+        """
+        answers, known, asked = 0, 0, [address for address in self._join if address != self._node.address]
+        begun = monotonic()
+        while asked and not self._stopping.is_set():
+            founds = self._name in self._records.newest.founders
+            for address, hello in zip(list(asked), await self._greet(asked), strict=True):
+                if hello is None:
+                    continue
+                answers += 1
+                asked.remove(address)
+                known = max(known, self._said(hello))
+                if founds and hello.refusal == "run":
+                    text = difference(self._node.about, hello.about)
+                    raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
+            if (answers or not founds) and monotonic() - begun > self._timeout:
+                break
+            if asked:
+                await asyncio.sleep(0.2)
+        return known
 
-async def ask_again(node: PeerNode, neighbours: Channels, join: Iterable[str]) -> None:
-    """Ask everybody for a peer's own word before it founds a new generation; wait no longer than for a hello."""
-    known = {node.address, *node.members.addresses().values()}
-    addresses = sorted({*join, *node.members.lost.values()} - known)
-    asked = asyncio.gather(*map(neighbours.ask, node.members.all), _greet(node, neighbours, addresses))
-    await asyncio.wait([asked], timeout=2 * node.settings.hello_timeout)
+    async def ask_again(self) -> None:
+        """Ask everybody for a peer's own word before it founds a new generation; wait no longer than for a hello."""
+        members = self._members
+        known = {self._node.address, *members.addresses().values()}
+        addresses = sorted({*self._join, *members.lost.values()} - known)
+        asked = asyncio.gather(*map(self._channels.ask, members.all), self._greet(addresses))
+        await asyncio.wait([asked], timeout=2 * self._timeout)
 
+    def _next(self, above: int = 0) -> Peer:
+        """Make the peer that this one goes on as: in the newest generation, in an epoch later than all that are known
+        (and `above`), with no mass.
 
-async def _greet(node: PeerNode, neighbours: Channels, addresses: Iterable[str]) -> list[Hello | None]:
-    """Say hello to whoever listens at these addresses, and take in what they say of this peer's past."""
-    answers = await asyncio.gather(*map(neighbours.greet, list(addresses)))
-    for hello in answers:
-        if hello is not None:
-            node.hear_past(hello.peer, hello)
-    return answers
+        Who is listed as a founder of a generation that it has not been in, neither by its ledger nor by its own
+        signature, founds it: it holds one unit there.
+        """
+        generation, before, own, name = self._records.newest, self._me.peer, self._claims.own.epoch, self._name
+        last = epoch_of(before.me)
+        if name in generation.founders and last < generation.first and own < generation.first:
+            return Peer.found(name, before.rules, generation.first)
+        epoch = generation.later(time.time_ns() // 1_000_000, last + 1, own + 1, above + 1)
+        if not last:
+            return Peer.join(name, before.rules, epoch)
+        if generation_of(before.me) == generation.number:
+            return before.renewed(epoch)
+        return Peer(peer_id(name, epoch), 0, before.rules)
+
+    def _said(self, hello: Hello) -> int:
+        """Return in which epoch somebody knows this peer; 0 if that cannot be."""
+        try:
+            known = check_id(hello.known)
+        except ProtocolError:
+            return 0
+        absurd = time.time_ns() // 1_000_000 + _AHEAD
+        plausible = generation_of(known) == self._records.newest.number and epoch_of(known) % (1 << SHIFT) < absurd
+        return epoch_of(known) if name_of(known) == self._name and plausible else 0
+
+    async def _greet(self, addresses: Iterable[str]) -> list[Hello | None]:
+        """Say hello to whoever listens at these addresses, and take in what they say of this peer's past."""
+        answers = await asyncio.gather(*map(self._channels.greet, list(addresses)))
+        for hello in answers:
+            if hello is not None:
+                self._me.hear_past(hello.peer, hello)
+        return answers

@@ -8,12 +8,13 @@ import contextlib
 import resource
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
+from time import monotonic
 from typing import Any
 
 import grpc
 
 from pushcen.errors import CertificateError
-from pushcen.runtime.node import PeerNode
+from pushcen.runtime.shared import Shared
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Behaviour = Callable[[str, Any, Context], Awaitable[Any]]
@@ -105,8 +106,8 @@ class Budget:
 class Gate(grpc.GenericRpcHandler):
     """Finds what answers a call, and lets nobody through who does not belong or asks for too much."""
 
-    def __init__(self, node: PeerNode, rate: Rate, most: int) -> None:
-        self._node, self._rate, self._most = node, rate, most
+    def __init__(self, shared: Shared, rate: Rate, most: int) -> None:
+        self._identity, self._refused, self._rate, self._most = shared.identity, shared.refused, rate, most
         self._running: Counter[str] = Counter()
         self._handlers: dict[str, Any] = {}
         self._unknown: Any = grpc.unary_unary_rpc_method_handler(self._let(_unknown, bounded=True))
@@ -129,7 +130,7 @@ class Gate(grpc.GenericRpcHandler):
             with self._counted(caller):
                 if not bounded:
                     return await behaviour(caller, request, context)
-                if not self._rate.allows(caller, self._node.now):
+                if not self._rate.allows(caller, monotonic()):
                     await self._turn_away(context, caller, "rate", f"{caller} calls too often")
                 try:
                     async with asyncio.timeout(_LONGEST):
@@ -143,14 +144,14 @@ class Gate(grpc.GenericRpcHandler):
         """Name who calls; who is no member is turned away."""
         claimed = dict(context.invocation_metadata() or ()).get("pushcen-name", "")
         try:
-            return self._node.identity.caller(context, str(claimed))
+            return self._identity.caller(context, str(claimed))
         except (CertificateError, ValueError) as error:
-            self._node.refused("certificate", "", str(error))
+            self._refused("certificate", "", str(error))
             await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
             raise  # never reached: abort raises
 
     async def _turn_away(self, context: Context, caller: str, reason: str, text: str) -> None:
-        self._node.refused(reason, caller, text)
+        self._refused(reason, caller, text)
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
     @contextlib.contextmanager

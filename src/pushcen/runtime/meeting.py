@@ -3,21 +3,35 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from random import Random
+from time import monotonic
 
 from pushcen.protocol import PeerId, name_of
 from pushcen.runtime.channels import Channels
+from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.node import PeerNode
+from pushcen.runtime.shared import Shared
 from pushcen.runtime.wire import Signed
 
 _TICK = 0.2
 
 
 class Meeting:
-    """Keeps one node in touch with the others."""
+    """Keeps one peer in touch with the others."""
 
-    def __init__(self, node: PeerNode, neighbours: Channels, join: Sequence[str], certs: Path | None) -> None:
-        self.node, self.neighbours = node, neighbours
-        self._join = list(join)
+    def __init__(
+        self,
+        node: PeerNode,
+        me: DurablePeer,
+        channels: Channels,
+        shared: Shared,
+        join: Sequence[str],
+        certs: Path | None,
+        rng: Random,
+    ) -> None:
+        self._node, self._me, self._channels, self._rng = node, me, channels, rng
+        self._members, self._settings, self._log = shared.members, shared.settings, shared.log
+        self._name, self._join = shared.identity.name, list(join)
         self._files = [certs / name for name in ("revoked.signed", "refound.signed")] if certs else []
         self._times: dict[Path, float] = {}
 
@@ -25,48 +39,45 @@ class Meeting:
         """Say hello to those whose time has come; alone, start from all known addresses again, and else now and then
         from one of them, so that a network that was cut in two grows together again.
         """
-        node = self.node
-        wait, next_join = node.settings.retry_first, 0.0
+        members, settings = self._members, self._settings
+        wait, next_join = settings.retry_first, 0.0
         while True:
-            for name in node.members.due(node.now):
-                self.neighbours.ask(name)
-            if node.now >= next_join:
-                alone = not node.members.online()
-                addresses = {*self._join, *node.members.lost.values()} - {
-                    node.address,
-                    *node.members.addresses().values(),
-                }
-                wait = min(2 * wait, node.settings.retry_last) if alone else node.settings.retry_last
-                next_join = node.now + wait
-                tried = sorted(addresses) if alone else node.rng.sample(sorted(addresses), min(1, len(addresses)))
+            for name in members.due(monotonic()):
+                self._channels.ask(name)
+            if monotonic() >= next_join:
+                alone = not members.online()
+                known = {self._node.address, *members.addresses().values()}
+                addresses = sorted({*self._join, *members.lost.values()} - known)
+                wait = min(2 * wait, settings.retry_last) if alone else settings.retry_last
+                next_join = monotonic() + wait
+                tried = addresses if alone else self._rng.sample(addresses, min(1, len(addresses)))
                 await asyncio.gather(*map(self._greet, tried))
-            await self.neighbours.tidy()
+            await self._channels.tidy()
             await asyncio.sleep(_TICK)
 
     async def _greet(self, address: str) -> None:
         """Meet whoever listens at an address. What it calls itself is believed once its certificate has shown it."""
-        node = self.node
-        hello = await self.neighbours.greet(address)
-        name = name_of(PeerId(hello.peer)) if hello is not None else node.identity.name
-        if name == node.identity.name or await self.neighbours.greet(address, name) is None:
+        hello = await self._channels.greet(address)
+        name = name_of(PeerId(hello.peer)) if hello is not None else self._name
+        if name == self._name or await self._channels.greet(address, name) is None:
             return
-        if node.members.meet(name, address, node.now, node.owed):
-            await self.neighbours.ask(name)
+        if self._members.meet(name, address, monotonic(), self._me.owed):
+            await self._channels.ask(name)
 
     async def gossip(self) -> None:
         """Exchange news with a random neighbour now and then; spread lasting records at once."""
-        node = self.node
-        last = node.now - node.settings.gossip_every
+        me, every = self._me, self._settings.gossip_every
+        last = monotonic() - every
         while True:
             self.read_records()
-            online = [member.name for member in node.members.online()]
-            if node.unheard:
-                node.unheard.clear()
-                await node.commit()
-                await asyncio.gather(*(self.neighbours.gossip(name) for name in online))
-            elif online and node.now - last > node.settings.gossip_every:
-                last = node.now
-                await self.neighbours.gossip(node.rng.choice(online))
+            online = [member.name for member in self._members.online()]
+            if me.unheard:
+                me.unheard.clear()
+                await me.commit()
+                await asyncio.gather(*(self._channels.gossip(name) for name in online))
+            elif online and monotonic() - last > every:
+                last = monotonic()
+                await self._channels.gossip(self._rng.choice(online))
             await asyncio.sleep(_TICK)
 
     def read_records(self) -> None:
@@ -75,6 +86,6 @@ class Meeting:
             try:
                 if path.exists() and (changed := path.stat().st_mtime) != self._times.get(path):
                     self._times[path] = changed
-                    self.node.keep(Signed.FromString(path.read_bytes()))
+                    self._me.keep(Signed.FromString(path.read_bytes()))
             except Exception as error:  # an operator may be half-way through copying it
-                self.node.log.seldom(path.name, f"cannot read {path.name}", text=repr(error))
+                self._log.seldom(path.name, f"cannot read {path.name}", text=repr(error))

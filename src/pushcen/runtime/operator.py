@@ -14,8 +14,7 @@ from pushcen.runtime.security.authority import PUBLIC, Authority
 from pushcen.runtime.security.certificates import key_bytes, make_certificate, new_key, pem, read
 from pushcen.runtime.security.identity import Certified
 from pushcen.runtime.security.records import digest
-from pushcen.runtime.service import SERVICE
-from pushcen.runtime.wire import News, Signed
+from pushcen.runtime.wire import SERVICE, News, Signed
 
 NAME = "operator"
 _DAYS = 10 / 60 / 24

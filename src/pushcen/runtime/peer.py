@@ -17,15 +17,15 @@ from pushcen.learning import Learner, State, TaskFunction, TrainingOptions, buil
 from pushcen.methods import Method, Place, PushCen
 from pushcen.protocol import UNIT, Buffer, Peer, epoch_of
 from pushcen.runtime.driver import Driver
-from pushcen.runtime.epochs import ask_first, next_peer
+from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import describe, difference
 from pushcen.runtime.members import check_address
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
+from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
-from pushcen.runtime.trainer import write_tensors
 
 if TYPE_CHECKING:
     from pushcen.config import Config
@@ -76,41 +76,51 @@ def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
     """Run a peer until it is told to stop (SIGTERM, SIGINT), or has left (`leave`, or SIGUSR1)."""
     async with started(setup) as driver:
-        _obey_signals(driver.node)
+        _obey_signals(driver)
         await driver.run(events, leave=leave)
 
 
 @contextlib.asynccontextmanager
 async def started(setup: Setup) -> AsyncIterator[Driver]:
-    """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` lets it live."""
+    """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` makes it live."""
     for address in (setup.listen, *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
     store, ended = StateFolder(setup.state), True
     try:
-        node = _node(setup, store)
-        await _resume(setup, node)
-        service = Service(node)
+        stream = Random(f"{setup.seed} {setup.identity.name}")
+        client, about, saved = _client(setup, store, stream)
+        rng = Random(stream.random())
+        shared = Shared.of(setup.identity, setup.runtime, rng)
+        me = DurablePeer(shared, store, client)
+        me.restore(saved)
+        node = PeerNode(me, shared, about, setup.listen)
+        facts = _facts(setup, about, client.peer)
+        await _resume(setup, me, facts)
+        service = Service(node, me, shared)
         port = await service.start(setup.listen)
         node.address = _reachable(setup, port)
-        driver = Driver(node, setup.join, setup.certs)
+        driver = Driver(node, me, shared, setup.join, setup.certs, rng)
         try:
             if setup.metrics:
-                node.metrics.serve(setup.metrics)
-            driver.read_records()
-            await _begin(setup, node, driver)
-            node.log.say("listening", address=node.address, peer_id=node.peer.me, boot=node.peer.boot)
+                shared.metrics.serve(setup.metrics)
+            driver.meeting.read_records()
+            if not epoch_of(me.peer.me):
+                store.commit(facts)
+                await driver.epochs.begin()
+            shared.log.say("listening", address=node.address, peer_id=me.peer.me, boot=me.peer.boot)
             yield driver
         finally:
             ended = await driver.close(setup.grace)
             await service.stop()
-            node.close()
-            node.log.say("stopped", events=node.peer.events)
+            me.close()
+            shared.log.say("stopped", events=me.peer.events)
     finally:
         if ended:  # else the folder stays locked until the process ends
             store.close()
 
 
-def _node(setup: Setup, store: StateFolder) -> PeerNode:
+def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learner], dict[str, str], dict[str, Any]]:
+    """Make what learns, as it was committed or new; return it with what must agree among peers, and what was saved."""
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
@@ -123,16 +133,11 @@ def _node(setup: Setup, store: StateFolder) -> PeerNode:
         raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
     about = describe(method, setup.training, learner, setup.seed)
     saved = store.load()
-    rng = Random(f"{setup.seed} {identity.name}")
     if "peer" in saved:
         _check_same(setup, saved, about)
         plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
-        client = Client.restore(State(store.tensors(), plain), learner, rules)
-    else:
-        client = Client(Peer.join(identity.name, rules, epoch=0), learner, rng)  # until it is settled who this is
-    node = PeerNode(identity, setup.runtime, store, client, about, setup.listen, Random(rng.random()))
-    node.restore(saved)
-    return node
+        return Client.restore(State(store.tensors(), plain), learner, rules), about, saved
+    return Client(Peer.join(identity.name, rules, epoch=0), learner, rng), about, saved  # until it is settled who it is
 
 
 def _warm_up(learner: Learner) -> None:
@@ -144,44 +149,30 @@ def _warm_up(learner: Learner) -> None:
     learner.restore(before)
 
 
-async def _resume(setup: Setup, node: PeerNode) -> None:
+async def _resume(setup: Setup, me: DurablePeer, facts: dict[str, Any]) -> None:
     """Commit the new boot of a peer that goes on, before anything is answered; find out whether it needs an epoch."""
-    store, peer = node.store, node.peer
+    store, peer = me.store, me.peer
     if not epoch_of(peer.me):
-        node.stale = "starting"
+        me.stale = "starting"
         return
     if setup.moved:
         store.claim()
     if store.is_copy():
-        node.renew("the state folder is a copy, as of a backup; if it was moved here for good, say --moved")
+        me.renew("the state folder is a copy, as of a backup; if it was moved here for good, say --moved")
     elif peer.status == "forgotten":
-        node.renew("this peer was forgotten by the operator")
+        me.renew("this peer was forgotten by the operator")
     elif peer.gone:
-        node.renew("this peer had left, and joins again")
-    store.commit(_facts(node))  # older versions did not note all of them
-    await node.commit()
+        me.renew("this peer had left, and joins again")
+    store.commit(facts)  # older versions did not note all of them
+    await me.commit()
 
 
-async def _begin(setup: Setup, node: PeerNode, driver: Driver) -> None:
-    """Settle in which epoch a peer with an empty state folder begins, and commit that."""
-    if epoch_of(node.peer.me):
-        return
-    store, learner = node.store, node.client.learner
-    store.commit(_facts(node))
-    state = learner.save(whole=False)
-    files = await asyncio.get_running_loop().run_in_executor(None, write_tensors, store, state)
-    known = await ask_first(node, driver.neighbours, setup.join)
-    if node.claims.own.epoch:
-        node.log.warn("this peer's state was lost; it joins with no mass", known=node.claims.own.epoch)
-    await node.commit(state.plain, files, lambda: Client(next_peer(node, known), learner, node.client.rng))
-
-
-def _facts(node: PeerNode) -> dict[str, Any]:
-    """Say what a ledger notes of its network; with all who founded it, so that an audit knows who must be there."""
-    unit = UNIT if node.peer.rules.weights.moves_mass else 0
-    network = node.identity.network
+def _facts(setup: Setup, about: dict[str, str], peer: Peer) -> dict[str, Any]:
+    """Return what a ledger notes of its network; with all who founded it, so that an audit knows who must be there."""
+    unit = UNIT if peer.rules.weights.moves_mass else 0
+    identity, network = setup.identity, setup.identity.network
     founders = dict.fromkeys(network.founders, unit)
-    return {"network": network.fingerprint, "name": node.identity.name, "about": node.about, "founders": founders}
+    return {"network": network.fingerprint, "name": identity.name, "about": about, "founders": founders}
 
 
 def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -> None:
@@ -204,9 +195,9 @@ def _reachable(setup: Setup, port: int) -> str:
     return f"{host}:{port}"
 
 
-def _obey_signals(node: PeerNode) -> None:
+def _obey_signals(driver: Driver) -> None:
     loop = asyncio.get_running_loop()
     with contextlib.suppress(NotImplementedError, ValueError):  # not in the main thread, or not on this system
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, node.stopping.set)
-        loop.add_signal_handler(signal.SIGUSR1, node.leaving.set)
+            loop.add_signal_handler(number, driver.stopping.set)
+        loop.add_signal_handler(signal.SIGUSR1, driver.leaving.set)

@@ -7,6 +7,7 @@ member gets an error of gRPC instead.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
+from time import monotonic
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -18,13 +19,14 @@ from pushcen.protocol import Envelope, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
 from pushcen.protocol.wire import read_header
 from pushcen.runtime.claims import Word
+from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import CALLS, Behaviour, Budget, Context, Gate, Rate, connections
 from pushcen.runtime.network import generation_of
-from pushcen.runtime.node import PeerNode, Refusal
-from pushcen.runtime.wire import Hello, News
+from pushcen.runtime.node import PeerNode
+from pushcen.runtime.shared import Refusal, Shared
+from pushcen.runtime.wire import SERVICE, Hello, News
 from pushcen.runtime.wire.pieces import Bytes, read_piece
 
-SERVICE = "pushcen.v1.Peer"
 _HEADER = 1024  # bytes that an envelope may have before its payload
 _SMALL = 4 << 20  # bytes up to which a payload is checked in the event loop
 _NEWS = 1 << 20  # bytes that a piece may have beside its data, and gossip in all
@@ -33,27 +35,20 @@ _EPOCHS = 10 / 3600  # new epochs a second that one name may show
 _HEALTH = (health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString)
 
 
-class Received(dict[int, Payload]):
-    """What came in one envelope, and when."""
-
-    def __init__(self, part: int, payload: Payload, at: float) -> None:
-        super().__init__({part: payload})
-        self.at = at
-
-
 class Service:
     """What others may ask of a peer."""
 
-    def __init__(self, node: PeerNode) -> None:
-        self._node = node
-        settings = node.settings
+    def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
+        self._node, self._me, self._identity, self._members = node, me, shared.identity, shared.members
+        self._log, self._refused, settings = shared.log, shared.refused, shared.settings
+        self._timeout, self._claims = settings.push_timeout, me.claims
         self._calls = Rate(settings.calls_per_second)
         self._pushes = Rate(settings.pushes_per_second)
         self._epochs = Rate(_EPOCHS)
         self._shown: dict[str, int] = {}  # the latest epoch of each caller: one costs a token once, be it hello or push
         self._budget = Budget(settings.memory_mb << 20)
         self._arriving: set[tuple[str, int]] = set()
-        learner = node.client.learner
+        self._learner = learner = me.learner
         self._sizes, self._codecs = learner.sizes(), learner.update.codecs()
         self._piece = (settings.chunk_kb << 10) + _NEWS
         most = connections(settings.known)
@@ -72,7 +67,7 @@ class Service:
             ],
             maximum_concurrent_rpcs=4 * most,  # with those that the gate is about to turn away
         )
-        gate = Gate(node, self._calls, most)
+        gate = Gate(shared, self._calls, most)
         single, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_unary_rpc_method_handler
         gate.add(f"/{SERVICE}/Hello", single, self._single(self._hello), bounded=False)
         gate.add(f"/{SERVICE}/Gossip", single, self._single(self._gossip), bounded=False)
@@ -86,7 +81,7 @@ class Service:
     async def start(self, listen: str) -> int:
         """Listen; return the port."""
         try:
-            port = self._node.identity.listen(self._server, listen)
+            port = self._identity.listen(self._server, listen)
         except RuntimeError as error:
             raise AddressError(f"listen = {listen}: cannot be listened on; is another process there?") from error
         await self._server.start()
@@ -104,20 +99,19 @@ class Service:
     def _single(self, answer: Callable[[str, bytes], bytes]) -> Behaviour:
         async def handle(caller: str, data: bytes, _context: Context) -> bytes:
             with self._guard(caller) as refusal:
-                if not self._calls.allows(caller, self._node.now):
+                if not self._calls.allows(caller, monotonic()):
                     raise Refusal("rate", f"{caller} calls too often")
                 return answer(caller, data)
-            return self._refuse(caller, refusal)
+            return self._node.refusal(caller, refusal).SerializeToString()
 
         return handle
 
     def _hello(self, caller: str, data: bytes) -> bytes:
         hello = Hello.FromString(data)
-        node = self._node
         peer = check_id(hello.peer)
-        if name_of(peer) == caller and generation_of(peer) == node.generation.number:
+        if name_of(peer) == caller and generation_of(peer) == self._me.generation.number:
             self._check_epoch(caller, peer)
-        return node.greet(caller, hello).SerializeToString()
+        return self._node.greet(caller, hello).SerializeToString()
 
     def _gossip(self, _caller: str, data: bytes) -> bytes:
         news = News.FromString(data)
@@ -126,15 +120,14 @@ class Service:
 
     async def _push(self, caller: str, pieces: AsyncIterator[bytes], _context: Context) -> bytes:
         with self._guard(caller) as refusal:
-            if not self._pushes.allows(caller, self._node.now):
+            if not self._pushes.allows(caller, monotonic()):
                 raise Refusal("rate", f"{caller} pushes too often")
             return (await self._receive(caller, pieces)).SerializeToString()
-        return self._refuse(caller, refusal)
+        return self._node.refusal(caller, refusal).SerializeToString()
 
     async def _receive(self, caller: str, pieces: AsyncIterator[bytes]) -> Hello:
         """Take one envelope in."""
-        node, timeout = self._node, self._node.settings.push_timeout
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(self._timeout):
             head, progress, first = read_piece(await anext(pieces))
             envelope, length = self._header(caller, head)
             word = self._word(progress, envelope)
@@ -149,44 +142,29 @@ class Service:
             finally:
                 self._arriving.discard(place)
                 self._budget.give(length)
-        self._check_mass(envelope)
-        received = Received(envelope.part, payload, node.now)
-        news = node.client.receive(envelope._replace(payload=received))
-        if word is not None:
-            node.claims.take(word)
-        node.metrics.bytes.labels("in").inc(length)
-        node.metrics.received.labels("news" if news else "old").inc()
-        return node.hello(envelope.sender, news=news)
+        return self._node.take(envelope, payload, word)
 
     def _header(self, caller: str, data: bytes) -> tuple[Envelope, int]:
         """Read an envelope's header, and refuse what could not be taken in, before its payload is read."""
         if len(data) > _HEADER:
             raise Refusal("oversized", f"an envelope with a header of {len(data)} bytes; {_HEADER} at most")
         envelope, size, length = read_header(data)
-        peer = self._node.peer
         if size != len(data):
             raise Refusal("malformed", f"an envelope's header of {size} bytes in a field of {len(data)}")
-        if name_of(envelope.sender) != caller:
-            raise Refusal("malformed", f"{caller} sends an envelope of {envelope.sender}")
-        if generation_of(envelope.sender) != self._node.generation.number:
-            raise Refusal("generation", f"{envelope.sender} and {peer.me} are of two generations")
-        if self._node.stale or peer.status != "open":
-            raise Refusal("leaving", f"{peer.me} takes nothing in now")
-        if envelope.receiver != peer.me:
-            raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {peer.me}")
+        self._node.check_push(caller, envelope)
         self._check_epoch(caller, envelope.sender)
         if envelope.part not in self._sizes:
             raise Refusal("malformed", f"part {envelope.part}: must be one of {sorted(self._sizes)}")
         if length != self._sizes[envelope.part]:
             reason = "oversized" if length > self._sizes[envelope.part] else "payload"
             raise Refusal(reason, f"a payload of {length} bytes; here it has {self._sizes[envelope.part]}")
-        self._check_mass(envelope)
+        self._node.check_mass(envelope)
         return envelope, length
 
     def _word(self, data: bytes, envelope: Envelope) -> Word | None:
         """Read the sender's word on how far it has come, if it sent one, as it does since version 1.1."""
         try:
-            return self._node.claims.read(data, envelope) if data else None
+            return self._claims.read(data, envelope) if data else None
         except CertificateError as error:
             raise Refusal("record", str(error)) from error
 
@@ -204,7 +182,7 @@ class Service:
             parts.append(data)
         if size > length:
             raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
-        learner, whole = self._node.client.learner, b"".join(parts)
+        learner, whole = self._learner, b"".join(parts)
         if length <= _SMALL:
             payload = Payload.parse(whole, learner.schema)
         else:
@@ -212,30 +190,19 @@ class Service:
         learner.check(envelope.part, payload, self._codecs)
         return payload
 
-    def _check_mass(self, envelope: Envelope) -> None:
-        """Refuse more mass under way on a link, sent and not credited, than there ever was: no honest sender lets it
-        come to that, however much others have made up.
-        """
-        peer = self._node.peer
-        outstanding = envelope.total - peer.answer(envelope.sender).credited
-        if peer.most is not None and outstanding > peer.most:
-            raise Refusal(
-                "mass", f"{envelope.sender} claims to have {outstanding} quanta under way; {peer.most} is all"
-            )
-
     def _check_epoch(self, name: str, peer: PeerId) -> None:
         """Refuse an epoch that is earlier than those known of a name, or later and shown too soon after another.
 
         The first one that is shown in a new generation is not of the peer's own choice.
         """
         epoch = epoch_of(peer)
-        known = max(self._shown.get(name, 0), self._node.peer.latest_epoch(name))
-        if contact := self._node.members.contact(name):
+        known = max(self._shown.get(name, 0), self._me.peer.latest_epoch(name))
+        if contact := self._members.contact(name):
             known = max(known, epoch_of(contact.peer))
         if epoch < known:
             raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
         same = known > 0 and generation_of(peer_id(name, known)) == generation_of(peer)
-        if same and epoch > known and not self._epochs.allows(name, self._node.now):
+        if same and epoch > known and not self._epochs.allows(name, monotonic()):
             raise Refusal("rate", f"{name} shows a new epoch too often")
         self._shown[name] = epoch
 
@@ -257,11 +224,6 @@ class Service:
             told.reason, told.args = "timeout", ("nothing came for too long",)
         except Exception as error:  # a mistake of ours must not let a caller fill the log or stop the peer
             told.reason, told.args = "internal", (repr(error),)
-            self._node.log.seldom("internal", "a call failed", trace=True)
+            self._log.seldom("internal", "a call failed", trace=True)
         if told.reason:
-            self._node.refused(told.reason, caller, str(told))
-
-    def _refuse(self, caller: str, refusal: Refusal) -> bytes:
-        answer = self._node.hello(None, name=caller)
-        answer.refusal, answer.text = refusal.reason, str(refusal)[:500]
-        return answer.SerializeToString()
+            self._refused(told.reason, caller, str(told))

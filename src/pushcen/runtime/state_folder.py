@@ -106,6 +106,13 @@ class StateFolder:
                 path.unlink(missing_ok=True)  # half a file would only take room
             raise
 
+    def save(self, tensors: Tensors) -> dict[str, File]:
+        """Write a learner's tensors to new files: weights, and the optimiser's state apart, if it is there."""
+        groups: dict[str, dict[str, torch.Tensor]] = {"weights": {}, "optimiser": {}}
+        for name, tensor in tensors.items():
+            groups["optimiser" if name.startswith("optimiser.") else "weights"][name] = tensor.contiguous()
+        return {group: self.write(group, some) for group, some in groups.items() if some}
+
     def commit(self, values: Mapping[str, Any], files: Mapping[str, File] | None = None) -> None:
         """Make values and files durable in one transaction; then remove files that are not named any more."""
         with _explained(self.folder / LEDGER):

@@ -4,5 +4,7 @@ from pushcen.runtime.wire.peer_pb2 import Hello, Link, News, Piece, Signed
 
 MAJOR, MINOR = 1, 2
 """The version of these messages; peers of another major version are refused."""
+SERVICE = "pushcen.v1.Peer"
+"""The name of the gRPC service."""
 
-__all__ = ["MAJOR", "MINOR", "Hello", "Link", "News", "Piece", "Signed"]
+__all__ = ["MAJOR", "MINOR", "SERVICE", "Hello", "Link", "News", "Piece", "Signed"]

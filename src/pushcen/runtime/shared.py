@@ -1,0 +1,61 @@
+"""What the parts of a running peer share for as long as it runs: who it is, its options, whom it knows, its log."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from pushcen.errors import DiskError
+from pushcen.runtime.logs import Log
+from pushcen.runtime.members import Members
+from pushcen.runtime.metrics import Metrics
+from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.security.identity import Identity
+
+T = TypeVar("T")
+_LONGEST_WAIT = 30.0  # seconds between two tries
+
+
+class Refusal(Exception):  # noqa: N818
+    """Something that is not taken in. `reason` is a word for the metrics, the text is for people."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The parts that all others may use, none of which is ever replaced."""
+
+    identity: Identity
+    settings: RuntimeOptions
+    members: Members
+    log: Log
+    metrics: Metrics
+
+    @classmethod
+    def of(cls, identity: Identity, settings: RuntimeOptions, rng: Random) -> "Shared":
+        """Make those of a peer that knows nobody yet."""
+        name = identity.name
+        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name))
+
+    def refused(self, reason: str, caller: str, text: str) -> None:
+        """Count a refusal, and log it at a bounded rate."""
+        self.metrics.refusals.labels(reason).inc()
+        self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text)
+
+    async def on_disk(self, thread: Executor, work: Callable[[], T]) -> T:
+        """Do some work in a thread. While the disk has no room, or no descriptor is left, wait and try again."""
+        wait = self.settings.retry_first
+        while True:
+            try:
+                return await asyncio.get_running_loop().run_in_executor(thread, work)
+            except DiskError as error:
+                self.metrics.disk_waits.inc()
+                self.log.seldom("disk", "waits for its disk", level=logging.ERROR, text=str(error))
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
