@@ -83,7 +83,7 @@ def test_no_false_word_keeps_a_founder_from_founding(tmp_path):
             hello.returned.CopyFrom(eve.identity.sign({"kind": "progress", "peer": "p0/5", "boot": 1, "sequence": 3}))
             return hello
 
-        eve.hello = lies
+        world.drivers["eve"].node.hello = lies
         [node] = await world.start("p0", live=False)
         assert (node.peer.me, node.peer.held) == ("p0/1", UNIT)
         assert claims(node) >= 1

@@ -191,6 +191,7 @@ def test_a_payload_that_makes_an_event_fail_costs_that_event_only(tmp_path, monk
         before = world.events("p0")
         await until(lambda: world.events("p0") > before + 5)
         assert world.node("p0").peer.boot == 3
+        assert world.node("p0").peer.most == 3 * UNIT  # the bound on what is under way holds in a new boot
         assert world.node("p0").metrics.failed_events._value.get() == 2
         await world.check()
 

@@ -86,7 +86,7 @@ def test_a_restart_keeps_the_epoch_and_takes_a_new_boot(tmp_path):
         await until(lambda: world.events("p0") > 3)
         await world.stop("p0")
         [node] = await world.start("p0")
-        assert (node.peer.me, node.peer.boot) == ("p0/1", 2)
+        assert (node.peer.me, node.peer.boot, node.peer.most) == ("p0/1", 2, 3 * UNIT)
         assert world.events("p0") >= 3  # all but an event whose commit the stop may have come before
         before = world.events("p0")
         await until(lambda: world.events("p0") > before + 3)

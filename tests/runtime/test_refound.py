@@ -56,6 +56,7 @@ def test_all_mass_is_founded_anew_and_training_goes_on(tmp_path):
         await until(lambda: in_generation(world, 1, *world.names), 60)
         assert [world.node(name).peer.me for name in ("p0", "p1")] == [f"p0/{FIRST}", f"p1/{FIRST}"]
         assert world.node("p2").peer.founded == 0
+        assert {world.node(name).peer.most for name in world.names} == {2 * UNIT}
         assert world.node("p2").client.learner.events >= steps  # from the models as they are
         await until(lambda: world.node("p2").peer.held > 0, 60)
         await trains_on(world, *world.names)

@@ -70,7 +70,7 @@ def behind(folders: Sequence[Path]) -> list[PeerId]:
 
 
 def audit_folders(folders: Sequence[Path]) -> tuple[Audit, bool]:
-    """Audit the ledgers in some state folders, as of the newest generation; say whether they all stood still meanwhile.
+    """Audit the ledgers in some state folders, as of the newest generation; return whether all stood still, too.
 
     Two readings of all ledgers that are equal show one moment. Where peers keep running, what each has credited is
     taken from an earlier reading than what others have sent: violations are real, sums are only near.
@@ -120,13 +120,13 @@ def _founders(ledgers: Sequence[Plain], generation: int) -> Mapping[str, int] | 
 
 
 def _is_here(name: str, generation: int, states: Sequence[Plain]) -> bool:
-    """Say whether a founder's first books are here, or written off."""
+    """Return whether a founder's first books are here, or written off."""
     who = peer_id(name, Generation(generation, ()).first)
     return any(who == state["peer"] or who in state["forgotten"] for state in states)
 
 
 def _impossible(ledgers: Sequence[Plain], states: Sequence[Plain], units: Mapping[str, int] | None) -> Iterator[str]:
-    """Say what no honest ledger has."""
+    """Yield a sentence on each thing that no honest ledger has."""
     if len({ledger.get("network") for ledger in ledgers}) > 1:
         yield "these are ledgers of different networks"
     peers = [state["peer"] for state in states]
@@ -148,7 +148,7 @@ def _impossible(ledgers: Sequence[Plain], states: Sequence[Plain], units: Mappin
 
 
 def _overdrawn(states: Sequence[Plain], found: Audit) -> list[str]:
-    """Say which two have credited more of each other than they sent, links that were dropped since included.
+    """Return which two have credited more of each other than they sent, links that were dropped since included.
 
     Of those only sums by name are left, so names that are not all here, or were forgotten once, are not compared.
     """

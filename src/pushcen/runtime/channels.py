@@ -66,7 +66,7 @@ class Line:
         return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
 
     async def ready(self, timeout: float) -> bool:
-        """Say whether there is a connection, or is one soon."""
+        """Return whether there is a connection, or is one soon."""
         if self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
             return True
         try:
@@ -249,7 +249,7 @@ class Channels:
 
 
 async def _all(first: bytes, data: memoryview, size: int) -> AsyncIterator[bytes]:
-    """Give a payload's first piece, and then the rest of it."""
+    """Yield a payload's first piece, and then the rest of it."""
     yield first
     for begin in range(size, len(data), size):
         yield write_piece(b"", data[begin : begin + size])

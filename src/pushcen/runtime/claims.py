@@ -35,7 +35,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def of(cls, peer: Peer) -> "Progress":
-        """Say how far a peer has come."""
+        """Return how far a peer has come."""
         return cls(epoch_of(peer.me), peer.boot, peer.sequence)
 
     @property
@@ -44,7 +44,7 @@ class Progress(NamedTuple):
         return self.epoch >> SHIFT
 
     def ahead_of(self, other: "Progress") -> bool:
-        """Say whether a ledger that has come to `other` is older than one that has been here.
+        """Return whether a ledger that has come to `other` is older than one that has been here.
 
         Within an epoch neither boot nor sequence ever falls. A copy that was started again may have the later boot.
 
@@ -84,7 +84,7 @@ class Claims:
         self._mine = (NOWHERE, Signed())
 
     def sign(self, progress: Progress) -> Signed:
-        """Give this peer's own word on how far it has come; once for each event, since it is signed once."""
+        """Return this peer's own word on how far it has come, which is signed once for each event."""
         if progress != self._mine[0]:
             epoch, boot, sequence = progress
             peer = peer_id(self._identity.name, epoch)
@@ -109,7 +109,7 @@ class Claims:
             self._unchecked[word.name] = word
 
     def check(self, name: str = "") -> list[str]:
-        """Check the words that came since, of one peer or of all, and keep those that hold; say what is wrong."""
+        """Check the words that came since, of one peer or of all, and keep those that hold; return what is wrong."""
         wrong = []
         for who in [name] if name else list(self._unchecked):
             word = self._unchecked.pop(who, None)
@@ -142,7 +142,7 @@ class Claims:
             hello.known, hello.known_boot = f"{name}/{known[0]}", known[1]
 
     def outdates(self, signed: Signed, ledger: Progress) -> bool:
-        """Say whether a word that somebody returns is ahead of this peer's ledger; refuse what it has not signed."""
+        """Return whether a word that somebody returns is ahead of this peer's ledger; refuse what it has not signed."""
         word = read_word(signed)
         if not word.progress.ahead_of(ledger):
             return False  # as of every honest peer: nothing to check
@@ -154,7 +154,7 @@ class Claims:
         return True
 
     def unsaved(self) -> dict[str, str]:
-        """Give what is to be made durable, by the ledger's keys."""
+        """Return what is to be made durable, by the ledger's keys."""
         return dict(self._unsaved)
 
     def saved(self, rows: Mapping[str, str]) -> None:
@@ -162,7 +162,7 @@ class Claims:
         self._unsaved = {key: value for key, value in self._unsaved.items() if rows.get(key) != value}
 
     def restore(self, saved: Mapping[str, object]) -> list[str]:
-        """Take over what a ledger has; say what does not hold any more, as with a certificate revoked since."""
+        """Take over what a ledger has; return what does not hold any more, as with a certificate revoked since."""
         wrong = []
         for key, value in saved.items():
             if key.startswith(KEY):

@@ -51,7 +51,7 @@ class Driver:
             await asyncio.gather(stop, life, *background, return_exceptions=True)
 
     async def close(self, grace: float) -> bool:
-        """Hang up; say whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
+        """Hang up; return whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
         await self.channels.close()
         return await self.trainer.close(grace)
 

@@ -143,7 +143,7 @@ class DurablePeer:
         return True
 
     def owed(self, name: str) -> bool:
-        """Say whether there is mass on the link to a peer that it may not have."""
+        """Return whether there is mass on the link to a peer that it may not have."""
         return self.peer.owes(name)
 
     def renew(self, why: str) -> None:

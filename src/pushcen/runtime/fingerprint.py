@@ -45,12 +45,12 @@ def describe(method: Method, training: TrainingOptions, learner: Learner, seed: 
 
 
 def digest(about: Mapping[str, str]) -> bytes:
-    """Give sixteen bytes that differ when anything differs."""
+    """Return sixteen bytes that differ when anything differs."""
     return hashlib.sha256(json.dumps(dict(about), sort_keys=True).encode()).digest()[:16]
 
 
 def difference(mine: Mapping[str, str], theirs: Mapping[str, str], most: int = 3) -> str:
-    """Say what differs, for people.
+    """Return a text on what differs.
 
     >>> difference({"method": "pushcen", "method.clusters": "8"}, {"method": "pushcen", "method.clusters": "16"})
     'method.clusters = 16 there, 8 here'

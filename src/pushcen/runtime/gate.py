@@ -26,7 +26,7 @@ _DESCRIPTORS = 65_536  # that a process asks for
 
 
 def raise_descriptors() -> int:
-    """Let this process open as many files and connections as the system lets it; return how many.
+    """Raise how many files and connections this process may have open to what the system allows; return it.
 
     >>> raise_descriptors() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     True
@@ -39,8 +39,8 @@ def raise_descriptors() -> int:
 
 
 def connections(known: int) -> int:
-    """Say how many connections a peer takes in that knows so many others: at most half of its descriptors, so that the
-    state and its own calls keep the rest.
+    """Return how many connections a peer takes in that knows so many others: at most half of its descriptors, so that
+    the state and its own calls keep the rest.
 
     >>> connections(known=64)
     320
@@ -66,7 +66,7 @@ class Rate:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def allows(self, caller: str, now: float) -> bool:
-        """Say whether a caller may do one thing more, and count it."""
+        """Return whether a caller may do one thing more, and count it."""
         tokens, then = self._buckets.pop(caller, (self._most, now))
         tokens = min(self._most, tokens + (now - then) * self._rate)
         allowed = tokens >= 1
@@ -99,7 +99,7 @@ class Budget:
         return True
 
     def give(self, size: int) -> None:
-        """Give them back."""
+        """Return them to the budget."""
         self.used -= size
 
 
@@ -141,7 +141,7 @@ class Gate(grpc.GenericRpcHandler):
         return gated
 
     async def _caller(self, context: Context) -> str:
-        """Name who calls; who is no member is turned away."""
+        """Return the name of who calls; turn away who is no member."""
         claimed = dict(context.invocation_metadata() or ()).get("pushcen-name", "")
         try:
             return self._identity.caller(context, str(claimed))

@@ -72,7 +72,7 @@ class LocalNetwork:
                 )  # fmt: skip
 
     def state(self, name: str) -> Path:
-        """Give a peer's state folder."""
+        """Return a peer's state folder."""
         return self.folder / name
 
     def kill(self, name: str) -> None:
@@ -94,7 +94,7 @@ class LocalNetwork:
                 process.wait()
 
     def rows(self, name: str) -> list[Row]:
-        """Give what a peer has measured up to now, a row for each compute event."""
+        """Return what a peer has measured up to now, a row for each compute event."""
         path = self.state(name) / "metrics.jsonl"
         if path.exists():
             with path.open("rb") as file:
@@ -111,7 +111,7 @@ class LocalNetwork:
         return int(rows[-1]["events"]) if rows else 0
 
     def finished(self) -> bool:
-        """Say whether every peer has had all its compute events; raise if one has died."""
+        """Return whether every peer has had all its compute events; raise if one has died."""
         for name, process in self.processes.items():
             if process.poll() not in (None, 0):
                 raise NetworkError(f"{name} ended with {process.returncode}: {self.last_words(name)}")
@@ -127,7 +127,7 @@ class LocalNetwork:
             time.sleep(0.2)
 
     def accuracy(self, name: str) -> float | None:
-        """Give a peer's newest accuracy on its own test data."""
+        """Return a peer's newest accuracy on its own test data."""
         found = [row["accuracy"] for row in self.rows(name) if row["accuracy"] is not None]
         return found[-1] if found else None
 
@@ -136,7 +136,7 @@ class LocalNetwork:
         return audit_folders([self.state(name) for name in self.names if self.state(name).exists()])[0]
 
     def last_words(self, name: str, lines: int = 3) -> str:
-        """Give what a peer ended with: its error, or else the end of its log."""
+        """Return what a peer ended with: its error, or else the end of its log."""
         path = self.folder / f"{name}.log"
         said = path.read_text(errors="replace").splitlines() if path.exists() else ["no log"]
         return said[-1].removeprefix(_ERROR) if said and said[-1].startswith(_ERROR) else "\n".join(said[-lines:])

@@ -31,7 +31,7 @@ class _Stderr(logging.StreamHandler[Any]):
 
 
 def set_up(level: str = "info") -> None:
-    """Let all logs of this process go to stderr as JSON lines."""
+    """Send all logs of this process to stderr as JSON lines."""
     handler = _Stderr()
     handler.setFormatter(_Lines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -48,16 +48,16 @@ class Log:
         self._said: dict[str, tuple[float, int]] = {}
 
     def say(self, event: str, *, level: int = logging.INFO, trace: bool = False, **fields: Any) -> None:
-        """Say it; of a long text, the beginning."""
+        """Log an event; of a long text, the beginning."""
         short = {key: value[:_LONGEST] if isinstance(value, str) else value for key, value in fields.items()}
         _log.log(level, event, exc_info=trace, extra={"fields": {"peer": self._peer, **short}})
 
     def warn(self, event: str, **fields: Any) -> None:
-        """Say it as a warning."""
+        """Log a warning."""
         self.say(event, level=logging.WARNING, **fields)
 
     def seldom(self, key: str, event: str, *, level: int = logging.WARNING, trace: bool = False, **fields: Any) -> None:
-        """Say it if nothing was said under this key for a while; and then how often it was not."""
+        """Log an event, if nothing was logged under this key for a while; and then how often it was not."""
         now = time.monotonic()
         then, unsaid = self._said.get(key, (-self._every, 0))
         if now - then < self._every:

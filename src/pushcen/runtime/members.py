@@ -53,11 +53,11 @@ class Members:
         return [member for member in self.all.values() if member.contact and not member.failures]
 
     def contact(self, name: str) -> Contact | None:
-        """Tell how a peer last showed itself."""
+        """Return how a peer last showed itself."""
         return self.all[name].contact if name in self.all else None
 
     def draw(self, k: int) -> list[str]:
-        """Name up to `k` (0: all) of the view, which changes slowly; those that do not answer are not in it."""
+        """Return up to `k` names (0: all) of the view, which changes slowly; those that do not answer are not in it."""
         online = {member.name for member in self.online()}
         view = [name for name in self._view if name in online]
         if view and self._rng.random() < _EXCHANGE:
@@ -81,7 +81,7 @@ class Members:
         return member
 
     def learn(self, record: Signed, author: str, fields: Fields, now: float, owed: Callable[[str], bool]) -> bool:
-        """Take over a peer's own, signed word on where it listens, if it is news; say whether it was."""
+        """Take over a peer's own, signed word on where it listens, if it is news; return whether it was."""
         peer, boot = check_id(fields["peer"]), int(fields["boot"])
         if name_of(peer) != author or author == self.me or peer in self.gone:
             return False
@@ -102,7 +102,7 @@ class Members:
         member.contact, member.answered, member.failures, member.refusal = contact, now, 0, ""
 
     def silent(self, name: str, now: float, refusal: str = "") -> bool:
-        """Note that a peer has not answered, or refuses us; say whether it was left out for good."""
+        """Note that a peer has not answered, or refuses us; return whether it was left out for good."""
         member = self.all.get(name)
         if member is None:
             return False
@@ -119,7 +119,7 @@ class Members:
         return False
 
     def due(self, now: float) -> list[str]:
-        """Name those to say hello to: silent ones whose time has come, and those not heard from for long."""
+        """Return whom to say hello to: silent ones whose time has come, and those not heard from for long."""
         quiet = self._settings.hello_every
         return [
             member.name
@@ -144,12 +144,12 @@ class Members:
             del self.all[member.name]
 
     def sample(self, count: int) -> list[Signed]:
-        """Give some records to pass on: of those that answer."""
+        """Return some records to pass on, of those that answer."""
         records = [member.record for member in self.online() if member.record]
         return self._rng.sample(records, min(count, len(records)))
 
     def addresses(self) -> dict[str, str]:
-        """Give names and addresses, to start from after a restart."""
+        """Return names and addresses, to start from after a restart."""
         return {member.name: member.address for member in self.all.values()}
 
     def _make_room(self, owed: Callable[[str], bool]) -> bool:

@@ -86,7 +86,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: somebody hung up."""
+        """Log nothing: somebody hung up."""
 
 
 class _Server6(_Server):
@@ -97,4 +97,4 @@ class _Request(WSGIRequestHandler):
     timeout = 2.0
 
     def log_message(self, *arguments: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -91,7 +91,7 @@ class Generation:
         return len(self.founders) * UNIT
 
     def later(self, *least: int) -> int:
-        """Give an epoch of this generation that founds nothing, and is no lower than any of these of it.
+        """Return an epoch of this generation that founds nothing, and is no lower than any of these of it.
 
         >>> Generation(1, ()).later(5, 7) - Generation(1, ()).first, Generation(0, ()).later(0, 1700000000000)
         (6, 1700000000000)
@@ -100,7 +100,7 @@ class Generation:
         return max(self.first + 1, *(base | number for number in least if number >> SHIFT in (0, self.number)))
 
     def founded(self, peer: PeerId) -> int:
-        """Say what a peer started with in its epoch."""
+        """Return what a peer started with in its epoch."""
         return UNIT if name_of(peer) in self.founders and epoch_of(peer) == self.first else 0
 
     def fields(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _DAYS = 10 / 60 / 24
 
 
 async def deliver(authority: Authority, record: Signed, address: str, timeout: float = 10.0) -> None:
-    """Give a record to the peer at an address, with a certificate that is made for this and holds ten minutes."""
+    """Hand a record to the peer at an address, with a certificate that is made for this and holds ten minutes."""
     check_address(address)
     with tempfile.TemporaryDirectory() as folder:
         identity = _operator(authority, Path(folder))

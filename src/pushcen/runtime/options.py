@@ -45,9 +45,9 @@ class RuntimeOptions:
     calls_per_second: float = 50.0
     """The same for hellos and gossip."""
     evaluate_every: int = 5
-    """Evaluate at every so manieth compute event; 0: never."""
+    """Evaluate at every n-th compute event; 0: never."""
     optimiser_every: int = 10
-    """Save the optimiser's state at every so manieth compute event; 0: never."""
+    """Save the optimiser's state at every n-th compute event; 0: never."""
     pause: float = 0.0
     """The least time between the beginnings of two compute events."""
     start_with: int = 0

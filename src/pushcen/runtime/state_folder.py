@@ -82,12 +82,12 @@ class StateFolder:
             undo.pop_all()
 
     def load(self) -> Plain:
-        """Give everything that was committed; empty if nothing was."""
+        """Return everything that was committed; nothing, if nothing was."""
         with _explained(self.folder / LEDGER):
             return read_rows(self._db, self.folder)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Give the tensors of the last commit, if their files are what was committed."""
+        """Return the tensors of the last commit, if their files are what was committed."""
         return read_tensors(self.folder, self.load().get("files", {}))
 
     def write(self, group: str, tensors: Tensors) -> File:
@@ -139,12 +139,12 @@ class StateFolder:
                         path.unlink(missing_ok=True)
 
     def is_copy(self) -> bool:
-        """Say whether this ledger was copied here, as from a backup: the file is not the one that was made here."""
+        """Return whether this ledger was copied here, as from a backup: the file is not the one that was made here."""
         made = self.load().get("inode")
         return made is not None and made != self.inode()
 
     def inode(self) -> int:
-        """Say which file the ledger is, so that a copy can be told."""
+        """Return the number of the file that the ledger is, by which a copy is known."""
         return (self.folder / LEDGER).stat().st_ino
 
     def claim(self) -> None:
@@ -152,7 +152,7 @@ class StateFolder:
         self.commit({"inode": self.inode()})
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the ledger, and release the lock."""
         self._db.close()
         os.close(self._lock)
 

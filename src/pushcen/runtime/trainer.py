@@ -42,7 +42,7 @@ class Trainer:
         self._rows = me.store.folder / "metrics.jsonl"
 
     async def close(self, grace: float) -> bool:
-        """Say whether the thread has ended in time. Its event is undone: nothing of it is durable."""
+        """Return whether the thread has ended in time. Its event is undone: nothing of it is durable."""
         self._thread.shutdown(wait=False, cancel_futures=True)
         idle = asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
         done, _ = await asyncio.wait([idle], timeout=grace)

@@ -140,7 +140,7 @@ class Authority:
         return signed
 
     def generation(self) -> Generation:
-        """Say which generation the network is in, by what this folder has."""
+        """Return which generation the network is in, by what this folder has."""
         if not (self.folder / REFOUND).exists():
             return Generation(0, self.network.founders)
         author, fields = read_trust(self.folder).verify(self.newest_refound())
@@ -149,7 +149,7 @@ class Authority:
         return Generation.of(fields)
 
     def newest_refound(self) -> Signed:
-        """Give the record on the newest generation again."""
+        """Return the record on the newest generation."""
         return read_signed(self.folder / REFOUND)
 
     def issued(self) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ def der(certificate: Certificate) -> bytes:
 
 
 def host_of(network: str, name: str = ANY) -> str:
-    """Give the host name that stands in a peer's certificate, and that its callers insist on."""
+    """Return the host name that stands in a peer's certificate, and that its callers insist on."""
     return f"{name}.{network}.pushcen" if name != ANY else f"{network}.pushcen"
 
 

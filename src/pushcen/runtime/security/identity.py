@@ -35,13 +35,13 @@ class Identity(Protocol):
         """Check a statement; return who made it (None: the authority) and what it says."""
 
     def revoke(self, signed: Signed) -> bool:
-        """Take over a newer list of revoked certificates; say whether it was newer."""
+        """Take over a newer list of revoked certificates; return whether it was newer."""
 
     def caller(self, context: Context, claimed: str) -> str:
-        """Name the peer that calls; refuse it with a `CertificateError` if it is none of ours."""
+        """Return the name of the peer that calls; refuse it with a `CertificateError` if it is none of ours."""
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
-        """Let a server listen; return its port."""
+        """Make a server listen; return its port."""
 
     def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, and to nobody else ("any": whoever of the network is there)."""
@@ -78,11 +78,11 @@ class Certified:
         return self.trust.verify(signed, expired=expired)
 
     def revoke(self, signed: Signed) -> bool:
-        """Take over a newer list of revoked certificates; say whether it was newer."""
+        """Take over a newer list of revoked certificates; return whether it was newer."""
         return self.trust.revoke(signed)
 
     def caller(self, context: Context, claimed: str) -> str:
-        """Name the peer that calls, by its certificate; what it claims has to agree."""
+        """Return the name of the peer that calls, by its certificate; what it claims has to agree."""
         [shown] = context.auth_context().get("x509_pem_cert") or [b""]
         name = self.trust.member(shown)
         if claimed and claimed != name:
@@ -90,7 +90,7 @@ class Certified:
         return name
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
-        """Let a server listen, with TLS, for callers that show a certificate."""
+        """Make a server listen, with TLS, for callers that show a certificate."""
         pair = [(self._secret, self._chain)]
         credentials = grpc.ssl_server_credentials(pair, self._root, require_client_auth=True)
         return server.add_secure_port(address, credentials)
@@ -134,11 +134,11 @@ class Insecure:
         return False
 
     def caller(self, context: Context, claimed: str) -> str:  # noqa: ARG002
-        """Believe what the caller says."""
+        """Return the name that the caller claims."""
         return check_name(claimed)
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
-        """Let a server listen on this machine only."""
+        """Make a server listen on this machine only."""
         if address.rpartition(":")[0] not in LOOPBACK:
             raise OptionError(
                 f"listen = {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere"

@@ -79,13 +79,13 @@ class Records:
         raise CertificateError(f"a record of kind {kind!r:.40}, which {author or 'the authority'} may not make")
 
     def said(self) -> Iterator[Said]:
-        """Say again what was said of peers of this generation."""
+        """Yield again what was said of peers of this generation."""
         for _, _, said in list(self._all.values()):
             if said is not None and (news := self._news(said)):
                 yield news
 
     def have(self) -> list[int]:
-        """Give the digests of all records."""
+        """Return the digests of all records."""
         return [*map(digest, self._refounds.values()), *self._all]
 
     def missing(self, have: Iterable[int]) -> list[Signed]:
@@ -110,7 +110,7 @@ class Records:
         return fitting
 
     def save(self, entering: Generation | None = None) -> list[str]:
-        """Give all of them as plain data, in this generation or the one that the same commit enters.
+        """Return all of them as plain data, in this generation or the one that the same commit enters.
 
         What waits for this peer to enter it is not saved: record, epoch and mass are to be one commit.
         """
@@ -119,7 +119,7 @@ class Records:
         return [record.SerializeToString().hex() for record in ([refound, *records] if refound else records)]
 
     def restore(self, saved: Iterable[str], entered: int) -> list[str]:
-        """Take over what was saved by a peer that had entered the generation of this number; say what holds no more.
+        """Take over what was saved by a peer that had entered the generation of this number; return what holds no more.
 
         So does a farewell whose author's certificate was revoked since. What it said is in the ledger.
         """
@@ -156,7 +156,7 @@ class Records:
         return generation
 
     def _news(self, said: Farewell | PeerId) -> Said | None:
-        """Say what a record means in this generation; nothing, if it is of a later one."""
+        """Return what a record means in this generation; nothing, if it is of a later one."""
         peer = said.peer if isinstance(said, Farewell) else said
         if generation_of(peer) != self.generation.number:
             return None
@@ -177,7 +177,7 @@ class Records:
 
 
 def digest(record: Signed) -> int:
-    """Give 64 bits that name what a record says."""
+    """Return 64 bits that stand for what a record says."""
     return int.from_bytes(hashlib.sha256(record.body).digest()[:8], "little")
 
 

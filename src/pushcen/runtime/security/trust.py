@@ -22,7 +22,7 @@ _ALGORITHM = ec.ECDSA(hashes.SHA256())
 
 
 def utc() -> datetime.datetime:
-    """Tell the time."""
+    """Return the time."""
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -46,7 +46,7 @@ class Trust:
         self.revoke(revoked)
 
     def member(self, certificate: bytes, *, expired: bool = False) -> str:
-        """Name the peer that a certificate (DER or PEM) is of, if it is one of ours; else refuse it.
+        """Return the name of the peer that a certificate (DER or PEM) is of, if it is one of ours; else refuse it.
 
         With `expired`, a certificate whose time is over will do: what was said while it held is still true.
         """
@@ -74,7 +74,7 @@ class Trust:
         return author, fields
 
     def revoke(self, signed: Signed) -> bool:
-        """Take over a list of revoked certificates, if it is newer than ours; say whether it was."""
+        """Take over a list of revoked certificates, if it is newer than ours; return whether it was."""
         author, fields = self.verify(signed)
         if author is not None or fields.get("kind") != "revoked":
             raise CertificateError("a list of revoked certificates must be signed by the authority")
