@@ -4,7 +4,9 @@ A stream depends on the seed and its names alone: adding a client, or drawing mo
 """
 
 import hashlib
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 
 def seed_of(seed: int, *names: str | int) -> int:
@@ -24,3 +26,16 @@ def stream(seed: int, *names: str | int) -> Random:
     True
     """
     return Random(seed_of(seed, *names))
+
+
+def restore_stream(rng: Random, state: Sequence[Any]) -> None:
+    """Set a stream to a state that `getstate` returned, also if that has been written as JSON meanwhile.
+
+    >>> import json
+    >>> rng, other = Random(1), Random(2)
+    >>> restore_stream(other, json.loads(json.dumps(rng.getstate())))
+    >>> rng.random() == other.random()
+    True
+    """
+    version, internal, gauss = state
+    rng.setstate((version, tuple(internal), gauss))

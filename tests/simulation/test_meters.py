@@ -21,7 +21,8 @@ from pushcen.simulation import (
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Host, MakeLearner
 from pushcen.simulation.executors.threads import Threads
-from pushcen.simulation.meters.reference import reference
+from pushcen.simulation.jobs import Build, Encode
+from pushcen.simulation.reference import reference
 from tests.simulation.worlds import norm_task, run, task, world
 
 
@@ -35,10 +36,10 @@ def engine_of():
         host = Host(MakeLearner(function, whole.method, whole.training, whole.clients, whole.seed))
         runs = Threads(host, 2)
         made.append(runs)
-        facts = [runs.wait(runs.submit(client, [("build",)])) for client in range(whole.clients)]
-        engine = Engine(whole, runs, facts, runs.submit(0, [("encode",)]))
+        facts = [runs.wait(runs.submit(client, [Build()])) for client in range(whole.clients)]
+        engine = Engine(whole, runs, facts, runs.submit(0, [Encode()]))
         engine.rows = []
-        engine.looker.write = engine.rows.append
+        engine.evaluator.write = engine.rows.append
         engine.plan()
         return engine, host.learners
 
@@ -77,7 +78,7 @@ def test_the_reference_does_not_move_while_nobody_learns(engine_of, network, col
     mean = sum(row_of(learner) for learner in learners.values()) / len(learners)
     while engine.steps < 30:
         engine.act()
-    found = engine.runs.product(reference(engine))
+    found = engine.executor.product(reference(engine))
     assert sum(node.peer.evicted for node in engine.nodes) > 0
     assert torch.allclose(found, mean, atol=1e-5)
     engine.collector.collect()
@@ -89,7 +90,7 @@ def test_consensus_and_gradient_are_those_of_the_reference(engine_of):
     engine, learners = engine_of(norm_task, meters=("reference", "gradient"), horizon=1.7)
     finish(engine)
     row = engine.rows[-1]
-    shared = engine.runs.product(reference(engine))
+    shared = engine.executor.product(reference(engine))
     distances = [float((row_of(learner) - shared).square().sum()) for learner in learners.values()]
     assert row["consensus_error"] == pytest.approx(sum(distances) / len(distances))
     gradients, losses = [], []
@@ -118,7 +119,7 @@ def test_kept_mass_shifts_by_share_times_new_minus_old(engine_of):
     engine.nodes[1].pace = 1.0  # the other pushes several times meanwhile
     sent, expected, merged = [], [], engine.nodes[1].client.begin
 
-    carry = engine.carrier.send
+    carry = engine.network.send
 
     def send(node, envelopes):
         if node.index == 0:
@@ -133,13 +134,13 @@ def test_kept_mass_shifts_by_share_times_new_minus_old(engine_of):
         return merged()
 
     def decoded(ticket):
-        tensors = decode(engine.runs.product(ticket)[0])
+        tensors = decode(engine.executor.product(ticket)[0])
         return torch.cat([tensor.double().flatten() for tensor in tensors.values()])
 
-    engine.carrier.send, engine.nodes[1].client.begin = send, begin
+    engine.network.send, engine.nodes[1].client.begin = send, begin
     finish(engine)
     assert len(expected) > 3
-    assert engine.looker.meters[0].summary()["kept_shift_sum"] == pytest.approx(sum(expected))
+    assert engine.evaluator.meters[0].summary()["kept_shift_sum"] == pytest.approx(sum(expected))
 
 
 def test_mailbox_counts_are_those_of_a_plain_list(engine_of):
@@ -170,7 +171,7 @@ def test_mailbox_counts_are_those_of_a_plain_list(engine_of):
     finish(engine)
     assert counts["replaced"] > 0
     assert counts["evicted"] > 0
-    assert engine.looker.meters[0].summary() == counts
+    assert engine.evaluator.meters[0].summary() == counts
 
 
 def test_masses_of_events_are_those_worked_out_by_hand(engine_of):
@@ -183,7 +184,7 @@ def test_masses_of_events_are_those_worked_out_by_hand(engine_of):
     }
     engine, _ = engine_of(meters=("events",), **options)
     finish(engine)
-    found = engine.looker.meters[0].summary()
+    found = engine.evaluator.meters[0].summary()
     assert found["gamma"] == (0.5 + 0.75) / 2
     assert found["gamma_max"] == 0.75
     assert found["gamma_min"] == 0.5
@@ -197,21 +198,21 @@ def test_drift_and_distortion_are_those_of_the_weights(engine_of):
     before = row_of(learners[0])
     finish(engine)
     assert engine.steps == 1
-    found = engine.looker.meters[0].summary()
+    found = engine.evaluator.meters[0].summary()
     assert found["drift"] == pytest.approx(float((row_of(learners[0]) - before).norm()), rel=1e-5)
     engine, learners = engine_of(
         clients=2, meters=("events",), horizon=0.35, method=PushCen(clusters=4, receivers=1, full_after=0)
     )
     kept = []
-    carry = engine.carrier.send
-    engine.carrier.send = lambda node, envelopes: (kept.append(envelopes[0].payload), carry(node, envelopes))
+    carry = engine.network.send
+    engine.network.send = lambda node, envelopes: (kept.append(envelopes[0].payload), carry(node, envelopes))
     finish(engine)
     assert engine.steps == 1  # client 0, whose weights have not moved since
-    sent = decode(engine.runs.product(kept[0])[0])
+    sent = decode(engine.executor.product(kept[0])[0])
     lost = torch.cat([sent[entry.name].double().flatten() for entry in learners[0].schema.entries]) - row_of(
         learners[0]
     )
-    found = engine.looker.meters[0].summary()
+    found = engine.evaluator.meters[0].summary()
     assert found["distortion"] == pytest.approx(float(lost.norm()), rel=1e-5)
     assert found["compression_shift_sum"] == pytest.approx(
         0.25 * float(lost.norm()), rel=1e-5
@@ -234,7 +235,7 @@ def test_dropped_mass_is_booked(engine_of):
     method = PushCen(clusters=4, receivers=4, limit=2, mass="drop")
     engine, _ = engine_of(method=method, meters=("mass",), horizon=3.0)
     finish(engine)
-    found = engine.looker.meters[0].summary()
+    found = engine.evaluator.meters[0].summary()
     assert found["exact"]
     assert 0 < found["mass_destroyed"] < 1
     live = sum(node.peer.held + node.peer.waiting for node in engine.nodes) / (8 * UNIT)
@@ -284,5 +285,5 @@ def test_the_best_of_delayed_clients_is_the_mean_of_each_ones_maximum(engine_of)
     late = [str(client) for client in engine.join_times]
     best = [max(row["clients"][name] for row in engine.rows if name in row["clients"]) for name in late]
     assert engine.rows[-1]["delayed_best"] == pytest.approx(sum(best) / len(best))
-    assert engine.looker.summary()["delayed"]["best"] == engine.rows[-1]["delayed_best"]
+    assert engine.evaluator.summary()["delayed"]["best"] == engine.rows[-1]["delayed_best"]
     assert all(a["time"] < b["time"] for a, b in itertools.pairwise(engine.rows))

@@ -22,7 +22,8 @@ from pushcen.simulation import (
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Host
 from pushcen.simulation.executors.threads import Threads
-from pushcen.simulation.meters.reference import parts
+from pushcen.simulation.jobs import Build, Encode
+from pushcen.simulation.reference import parts
 from tests.simulation.worlds import run, task, world
 
 NETWORKS = {
@@ -83,7 +84,7 @@ def test_what_is_lost_comes_home_when_the_network_is_well_again(notice, world_of
     while not engine.over:
         engine.act()
     assert _stranded(engine) > 0 or notice == "sure"
-    engine.carrier._loss = 0.0
+    engine.network._loss = 0.0
     engine.world.__dict__["horizon"] = 30.0
     while not engine.over and _stranded(engine):
         engine.act()
@@ -228,7 +229,7 @@ def test_a_bandwidth_sends_one_message_after_the_other(world_of):
         engine.act()
     [node] = [node for node in engine.nodes if node.events]
     size = node.facts.sizes[0]
-    arrivals = [time for time, _, _, kind, _ in engine.queue.entries() if kind == "deliver"]
+    arrivals = [time for time, _, _, event in engine.queue.entries() if event.kind == "deliver"]
     assert arrivals == pytest.approx([engine.now + 0.5 + (place + 1) * size / 1000 for place in range(3)])
 
 
@@ -244,7 +245,7 @@ def test_ctrl_c_within_the_only_workers_task_ends_at_once():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Threads(Host(make), 1).submit(0, [("build",)])
+        Threads(Host(make), 1).submit(0, [Build()])
 
 
 def test_swift_without_a_graph_is_refused():
@@ -258,7 +259,7 @@ def test_pushes_follow_the_graph(graph, world_of):
     while not engine.over:
         engine.act()
     for node in engine.nodes:
-        assert {who.partition("/")[0] for who in node.peer.sent} <= set(engine.edges[node.name])
+        assert {who.partition("/")[0] for who in node.peer.sent} <= set(engine.neighbours.edges[node.name])
     assert any(node.peer.sent for node in engine.nodes)
 
 
@@ -345,15 +346,15 @@ def world_of():
 
     yield make
     for engine in made:
-        engine.runs.close()
+        engine.executor.close()
 
 
 def _engine(**options):
     options.setdefault("method", PushSum(receivers=3, limit=4))
     made = world(**options, meters=MeterOptions(()), training=TrainingOptions())
     runs = Threads(Host(Varied), 1)
-    facts = [runs.wait(runs.submit(client, [("build",)])) for client in range(made.clients)]
-    engine = Engine(made, runs, facts, runs.submit(0, [("encode",)]))
+    facts = [runs.wait(runs.submit(client, [Build()])) for client in range(made.clients)]
+    engine = Engine(made, runs, facts, runs.submit(0, [Encode()]))
     engine.plan()
     return engine
 

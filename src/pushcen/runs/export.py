@@ -15,7 +15,7 @@ from pushcen.learning.update import part_of
 from pushcen.runs.run import Run
 from pushcen.simulation import Quiet, checkpoint
 from pushcen.simulation.executors import Host, MakeLearner, start
-from pushcen.simulation.meters.reference import reference
+from pushcen.simulation.reference import reference
 from pushcen.simulation.run import Simulation
 
 

@@ -1,8 +1,9 @@
 """Many clients in pseudo-time, on an event queue: no rounds, and the same result on one thread or on a cluster."""
 
+from pushcen.simulation.jobs import Job, row_of, set_to
+from pushcen.simulation.meters import METERS, Meter, Reading
 from pushcen.simulation.observer import Observer, Quiet
 from pushcen.simulation.options import (
-    METERS,
     CheckpointOptions,
     ComputeOptions,
     EvaluationOptions,
@@ -21,13 +22,18 @@ __all__ = [
     "ComputeOptions",
     "EvaluationOptions",
     "ExecutorOptions",
+    "Job",
+    "Meter",
     "MeterOptions",
     "NeighbourOptions",
     "NetworkOptions",
     "Observer",
     "ParticipationOptions",
     "Quiet",
+    "Reading",
     "Summary",
     "World",
+    "row_of",
+    "set_to",
     "simulate_world",
 ]

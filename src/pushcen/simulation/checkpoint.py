@@ -1,4 +1,6 @@
-"""Everything saved at one moment: the queue, every peer, every learner, the messages under way.
+"""The files of a checkpoint: the queue, every peer, every learner, the messages under way, all at one moment.
+
+Each part of the world saves and restores itself; here is what becomes of it on disk.
 
 `checkpoint/` has a folder for each checkpoint, and `current`, which names the one that counts and is replaced in one
 move. A run goes on from it bit for bit. All of it is JSON and safetensors: nothing in it can run.
@@ -17,11 +19,10 @@ from pushcen.codec import Payload
 from pushcen.errors import PushcenError, RunError
 from pushcen.files import sync, write_whole
 from pushcen.folder import CHECKPOINT, Folder
-from pushcen.learning import Model, State, Work
-from pushcen.protocol import BoundedView, Envelope, Farewell, Online, Peer
+from pushcen.learning import State
 from pushcen.simulation.engine import Engine
-from pushcen.simulation.executors import Executor, Facts, Ticket
-from pushcen.simulation.node import SimulatedClient
+from pushcen.simulation.executors import Executor, Ticket
+from pushcen.simulation.jobs import Facts, Save
 
 VERSION = 1
 GROUP = 32  # learners in one file
@@ -33,7 +34,7 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
         return
     engine.collector.collect()
     base = folder.path / CHECKPOINT
-    name = f"{engine.events}-{engine.looker.rows}"
+    name = f"{engine.events}-{engine.evaluator.rows}"
     new = base / f"{name}.new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -43,7 +44,7 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
         "version": VERSION,
         "world": world,
         "metrics_bytes": folder.sync_metrics(),
-        "engine": _engine_state(engine),
+        "engine": engine.save(),
         "nodes": [node.save() for node in engine.nodes],
         "learners": plain,
     }
@@ -51,7 +52,7 @@ def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
     messages = {
         f"{key}/{part}": torch.frombuffer(bytearray(data), dtype=torch.uint8)
         for key, ticket in tickets.items()
-        for part, data in engine.runs.messages(ticket).items()
+        for part, data in engine.executor.messages(ticket).items()
     }
     save_file(messages, new / "messages.safetensors")
     (new / "state.json").write_text(text, encoding="utf-8")
@@ -105,7 +106,7 @@ class Saved:
         except (OSError, SafetensorError, KeyError, IndexError, TypeError) as error:
             raise RunError(f"{self.path}: client {client} cannot be read: {error!r:.200}") from error
 
-    def first(self, runs: Executor, facts: Facts) -> Any:
+    def first(self, executor: Executor, facts: Facts) -> Any:
         """Revive the tickets, and return that of the model that all started from."""
         tickets: dict[int, Any] = {}
         try:
@@ -113,17 +114,15 @@ class Saved:
                 key, part = map(int, name.split("/"))
                 payload = Payload.parse(tensor.numpy().tobytes(), facts.schema)
                 tickets.setdefault(key, {})[part] = payload
-            self._state = json.loads(self._text, object_hook=lambda thing: _revive_ticket(thing, tickets, runs))
+            self._state = json.loads(self._text, object_hook=lambda thing: _revive_ticket(thing, tickets, executor))
             return self._state["engine"]["first"]
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{self.path}: cannot be read: {error!r:.200}") from error
 
     def restore(self, engine: Engine) -> None:
-        """Let a fresh engine stand where the saved one stood."""
+        """Bring a fresh engine to where the saved one was."""
         try:
-            for node, state in zip(engine.nodes, self._state["nodes"], strict=True):
-                _restore_node(node, state)
-            _restore_engine(engine, self._state["engine"])
+            engine.restore(self._state["engine"], self._state["nodes"])
         except (ValueError, KeyError, TypeError, IndexError) as error:
             if isinstance(error, PushcenError):
                 raise
@@ -132,7 +131,7 @@ class Saved:
 
 def _save_learners(engine: Engine, group: int, into: Path) -> list[dict[str, Any]]:
     nodes = engine.nodes[group : group + GROUP]
-    states: list[State] = [engine.runs.wait(ticket) for ticket in [node.proxy.ask("save") for node in nodes]]
+    states: list[State] = [engine.executor.wait(ticket) for ticket in [node.proxy.ask(Save()) for node in nodes]]
     tensors = {
         f"{node.index}/{name}": tensor.contiguous()
         for node, state in zip(nodes, states, strict=True)
@@ -142,65 +141,6 @@ def _save_learners(engine: Engine, group: int, into: Path) -> list[dict[str, Any
     return [state.plain for state in states]
 
 
-def _engine_state(engine: Engine) -> dict[str, Any]:
-    presence = engine.presence
-    return {
-        "now": engine.now,
-        "events": engine.events,
-        "steps": engine.steps,
-        "first": engine.first,
-        "queue": engine.queue.save(),
-        "online": engine.online.names,
-        "left": sorted(engine.online.left),
-        "reachable": {peer: node.index for peer, node in engine.at.items()},
-        "neighbours": engine.rng.getstate(),
-        "views": engine.neighbours.save() if isinstance(engine.neighbours, BoundedView) else None,
-        "network": engine.carrier.rng.getstate(),
-        "farewells": presence.farewells,
-        "gone": presence.left,
-        "looker": engine.looker.save(),
-    }
-
-
-def _restore_engine(engine: Engine, state: dict[str, Any]) -> None:
-    engine.now, engine.events, engine.steps = state["now"], state["events"], state["steps"]
-    entries = [_revive_entry(entry) for entry in state["queue"]["entries"]]
-    engine.queue.restore(entries, state["queue"]["sequence"])
-    online: Online[str] = Online(state["online"])
-    engine.online.__dict__.update(online.__dict__, left=set(state["left"]))
-    engine.at = {peer: engine.nodes[index] for peer, index in state["reachable"].items()}
-    _set_rng(engine.rng, state["neighbours"])
-    if isinstance(engine.neighbours, BoundedView):
-        engine.neighbours.restore(state["views"])
-    _set_rng(engine.carrier.rng, state["network"])
-    engine.presence.farewells = [Farewell(*farewell) for farewell in state["farewells"]]
-    engine.presence.left = state["gone"]
-    engine.looker.restore(state["looker"])
-
-
-def _restore_node(node: SimulatedClient, state: dict[str, Any]) -> None:
-    peer = Peer.resume(state.pop("peer"), node.peer.rules)
-    expects, work = state.pop("expects"), state.pop("work")
-    _set_rng(node.client.rng, state.pop("rng"))
-    node.connect(peer)
-    node.expects.update(expects)
-    node.work = work and Work(work[0], [Model(*model) for model in work[1]], work[2])
-    for name, value in state.items():
-        setattr(node, name, value)
-
-
-def _set_rng(rng: Any, state: list[Any]) -> None:
-    version, internal, gauss = state
-    rng.setstate((version, tuple(internal), gauss))
-
-
-def _revive_entry(entry: list[Any]) -> Any:
-    time, priority, sequence, kind, data = entry
-    if kind in ("deliver", "answer"):
-        data = [Envelope(*data[0]), *data[1:]]
-    return (time, priority, sequence, kind, data)
-
-
 def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
     if not isinstance(thing, Ticket):
         raise TypeError(f"{thing!r:.80} cannot be saved")
@@ -208,12 +148,12 @@ def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
     return {"ticket": thing.key, "client": thing.client, "born": thing.born}
 
 
-def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], runs: Executor) -> Any:
+def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Executor) -> Any:
     if "ticket" not in thing:
         return thing
     key = thing["ticket"]
     if not isinstance(tickets[key], Ticket):
-        ticket = tickets[key] = runs.given(thing["client"], tickets[key])
+        ticket = tickets[key] = executor.given(thing["client"], tickets[key])
         ticket.born = thing["born"]
     return tickets[key]
 

@@ -1,39 +1,90 @@
 """The engine: takes events in order of pseudo-time and lets clients act. It decides everything, computes nothing."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from pushcen.client import Client
 from pushcen.methods import Place
-from pushcen.protocol import BoundedView, Contact, FixedGraph, NeighbourChoice, Online, Peer, PeerId, RandomNeighbours
-from pushcen.simulation.collector import Collector
+from pushcen.protocol import Peer, PeerId
+from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.evaluation import Evaluator
-from pushcen.simulation.executors import Executor, Facts, Ticket
-from pushcen.simulation.executors.proxy import Proxy
-from pushcen.simulation.network import SimulatedNetwork
-from pushcen.simulation.node import SimulatedClient
+from pushcen.simulation.executors import Collector, Executor, Proxy, Ticket
+from pushcen.simulation.jobs import Crash, Facts
+from pushcen.simulation.neighbours import Neighbourhood
+from pushcen.simulation.network import Delivery, Reply, SimulatedNetwork
 from pushcen.simulation.options import World
-from pushcen.simulation.presence import Presence
-from pushcen.simulation.queue import COMPUTE, LOOK, Queue
+from pushcen.simulation.presence import Breakdown, HandOver, Join, Leave, Presence, Repair, Return
+from pushcen.simulation.queue import COMPUTE, LOOK, Queue, QueueEvent
 from pushcen.streams import stream
+
+
+@dataclass(slots=True, eq=False)
+class Training(QueueEvent):
+    """The compute time of a client ends."""
+
+    kind: ClassVar[str] = "train"
+    priority: ClassVar[int] = COMPUTE
+    index: int
+    attempt: int
+    """Which of the client's compute events it is."""
+
+    def happen(self, engine: "Engine") -> None:
+        """Train, unless the client went away meanwhile."""
+        node = engine.nodes[self.index]
+        if self.attempt == node.attempt:
+            engine.train(node)
+
+    def save(self) -> Any:
+        """Return the plain data that `load` takes."""
+        return [self.index, self.attempt]
+
+    @classmethod
+    def load(cls, data: Any) -> Self:
+        """Return the event that was saved."""
+        return cls(*data)
+
+
+@dataclass(slots=True, eq=False)
+class Evaluation(QueueEvent):
+    """Clients are evaluated, and meters read: for the `count`-th time."""
+
+    kind: ClassVar[str] = "look"
+    priority: ClassVar[int] = LOOK
+    count: int
+
+    def happen(self, engine: "Engine") -> None:
+        """Evaluate."""
+        engine.evaluate(self.count)
+
+    def save(self) -> Any:
+        """Return the plain data that `load` takes."""
+        return self.count
+
+    @classmethod
+    def load(cls, data: Any) -> Self:
+        """Return the event that was saved."""
+        return cls(data)
+
+
+KINDS: dict[str, type[QueueEvent]] = {
+    event.kind: event
+    for event in (Training, Evaluation, Delivery, Reply, Join, Leave, Return, Breakdown, Repair, HandOver)
+}
 
 
 class Engine:
     """A world that goes on from event to event."""
 
-    def __init__(self, world: World, runs: Executor, facts: Sequence[Facts], start: Ticket) -> None:
+    def __init__(self, world: World, executor: Executor, facts: Sequence[Facts], start: Ticket) -> None:
         self.world = world
-        self.runs = runs
+        self.executor = executor
         self.queue = Queue()
         self.now = 0.0
         self.events = 0  # of the queue, and deliveries that needed no queue
         self.steps = 0  # compute events
         self.first = start  # stands for the model that all start from
-        self.online: Online[str] = Online()
-        names = [str(client) for client in range(world.clients)]
-        self.edges = world.neighbours.edges(names, stream(world.seed, "graph"))
-        self.rng = stream(world.seed, "neighbours")
-        self.neighbours = self._neighbours()
+        self.neighbours = Neighbourhood(world)
         self.join_times = world.participation.join_times(world.clients, world.seed)
         if len(self.join_times) == world.clients:  # somebody must begin
             earliest = min(self.join_times.values())
@@ -45,33 +96,21 @@ class Engine:
         self.at: dict[PeerId, SimulatedClient] = {}  # who can be reached, under its present identity
         self.moves_mass = self.nodes[0].peer.rules.weights.moves_mass
         self.founded = sum(node.peer.founded for node in self.nodes)
-        self.collector = Collector(runs, world.executor.run_ahead)
-        self.carrier = SimulatedNetwork(self)
+        self.collector = Collector(executor, world.executor.run_ahead)
+        self.network = SimulatedNetwork(self)
         self.presence = Presence(self)
-        self.looker = Evaluator(self)
-        self._acts: dict[str, Callable[[Any], None]] = {
-            "train": self.train,
-            "deliver": self.carrier.deliver,
-            "answer": self.carrier.answer,
-            "join": self.presence.join,
-            "leave": self.presence.leave,
-            "return": self.presence.come_back,
-            "crash": self.presence.crash,
-            "repaired": self.presence.repaired,
-            "hand over": self.presence.hand_over,
-            "look": self._look,
-        }
+        self.evaluator = Evaluator(self)
 
     def plan(self) -> None:
         """Begin at the beginning."""
         self.presence.plan(self.join_times)
-        self._plan_look(1)
+        self._plan_evaluation(1)
 
     def act(self) -> None:
-        """Let the next event happen."""
-        self.now, kind, data = self.queue.pop()
+        """Make the next event happen."""
+        self.now, event = self.queue.pop()
         self.events += 1
-        self._acts[kind](data)
+        event.happen(self)
 
     @property
     def over(self) -> bool:
@@ -79,70 +118,78 @@ class Engine:
         return self.queue.next_time > self.world.horizon
 
     def start(self, node: SimulatedClient) -> None:
-        """Let a client start its next compute event."""
-        node.run += 1
+        """Start a client's next compute event."""
+        node.attempt += 1
         if self.world.collect == "start":
             node.work = node.client.begin()
         end = self.now + self.world.compute.time(node.pace, node.client.rng)
-        self.queue.put(end, COMPUTE, "train", (node.index, node.run))
+        self.queue.put(end, Training(node.index, node.attempt))
 
-    def train(self, data: tuple[int, int]) -> None:
-        """Let a client's compute time end: it merges, trains and pushes, and starts again."""
-        index, run = data
-        node = self.nodes[index]
-        if run != node.run:
-            return  # it went away meanwhile
-        client, peer = node.client, node.client.peer
+    def train(self, node: SimulatedClient) -> None:
+        """End a client's compute time: it merges, trains and pushes, and starts again."""
+        client = node.client
+        peer = client.peer
         work = node.work or client.begin()
         node.work = None
-        chosen = self.choose(node)
-        node.proxy.encodes = bool(chosen or peer.unsettled)
+        receivers, parts = self.neighbours.choose(node.name, peer)
+        node.proxy.encodes = bool(receivers or peer.unsettled)
         ticket = client.step(work)
         self.steps += 1
         node.events += 1
         ticket.born = self.steps
-        parts = [part for _, part in chosen]
-        envelopes = client.finish([contact for contact, _ in chosen], ticket, parts if any(parts) else ())
-        self.looker.stepped(node, work, envelopes, ticket)
+        envelopes = client.finish(receivers, ticket, parts if any(parts) else ())
+        self.evaluator.stepped(node, work, envelopes, ticket)
         if envelopes:
-            self.carrier.send(node, envelopes)
+            self.network.send(node, envelopes)
         self.start(node)
 
-    def choose(self, node: SimulatedClient) -> list[tuple[Contact, int]]:
-        """Choose receivers by the method's rule, and say hello to them; each with the part that it gets."""
-        draw, me, by_name = self.neighbours.draw, node.name, self.by_name
-        chosen = node.client.peer.rules.outbox.choose(lambda k: draw(me, k))
-        return [(by_name[name].client.peer.contact, part) for name, part in chosen]
+    def evaluate(self, count: int) -> None:
+        """Evaluate for the `count`-th time."""
+        self.events -= 1  # evaluation is not part of the world
+        self.evaluator.evaluate()
+        self._plan_evaluation(count + 1)
 
     def lose(self, node: SimulatedClient) -> None:
-        """Let a client lose what was folded since its last event."""
-        node.proxy.ask("crash")
-        self.looker.lost(node)
+        """Take from a client what was folded since its last event."""
+        node.proxy.ask(Crash())
+        self.evaluator.lost(node)
 
-    def _look(self, count: int) -> None:
-        self.events -= 1  # looking is not part of the world
-        self.looker.look()
-        self._plan_look(count + 1)
+    def save(self) -> dict[str, Any]:
+        """Return the state that `restore` takes, as plain data and tickets: everything but the clients."""
+        return {
+            "now": self.now,
+            "events": self.events,
+            "steps": self.steps,
+            "first": self.first,
+            "queue": self.queue.save(),
+            "reachable": {peer: node.index for peer, node in self.at.items()},
+            **self.neighbours.save(),
+            **self.network.save(),
+            **self.presence.save(),
+            "looker": self.evaluator.save(),
+        }
 
-    def _plan_look(self, count: int) -> None:
+    def restore(self, state: dict[str, Any], clients: Sequence[dict[str, Any]]) -> None:
+        """Go on from what `save` returned, and from what each client's `save` did."""
+        for node, saved in zip(self.nodes, clients, strict=True):
+            node.restore(saved)
+        self.now, self.events, self.steps = state["now"], state["events"], state["steps"]
+        self.queue.restore(state["queue"], KINDS)
+        self.at = {peer: self.nodes[index] for peer, index in state["reachable"].items()}
+        self.neighbours.restore(state, {node.name: node.peer for node in self.nodes})
+        self.network.restore(state)
+        self.presence.restore(state)
+        self.evaluator.restore(state["looker"])
+
+    def _plan_evaluation(self, count: int) -> None:
         every, horizon = self.world.evaluation.every, self.world.horizon
         if (count - 1) * every < horizon or count == 1:
-            self.queue.put(min(count * every, horizon), LOOK, "look", count)
+            self.queue.put(min(count * every, horizon), Evaluation(count))
 
     def _node(self, index: int, facts: Facts) -> SimulatedClient:
         world = self.world
-        rules = world.method.rules(Place(str(index), self.edges, self.first))
+        rules = world.method.rules(Place(str(index), self.neighbours.edges, self.first))
         peer = (Peer.found if index in self.founders else Peer.join)(str(index), rules)
-        proxy = Proxy(index, self.runs, facts.steps)
-        proxy.measures = "events" in world.meters.names
-        client = Client(peer, proxy, stream(world.seed, "compute", index))
+        client = Client(peer, Proxy(index, self.executor, facts.steps), stream(world.seed, "compute", index))
         pace = world.compute.pace(index, facts.steps, world.seed)
         return SimulatedClient(index, client, facts, pace, late=index not in self.founders)
-
-    def _neighbours(self) -> NeighbourChoice[str]:
-        section = self.world.neighbours
-        if self.edges is not None:
-            return FixedGraph(self.edges, self.online, self.rng)
-        if section.kind == "view":
-            return BoundedView(self.online, self.rng, section.size, section.bound)
-        return RandomNeighbours(self.online, self.rng)

@@ -1,16 +1,18 @@
-"""Looks at the world: counts what compute events made, and makes the rows of the metrics. Changes nothing."""
+"""Observes the world: counts what compute events made, and makes the rows of the metrics. Changes nothing."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pushcen.errors import OptionError
 from pushcen.learning import Outcome, Score, Work
 from pushcen.protocol import Envelope
 from pushcen.simulation import scores
+from pushcen.simulation.client import TRAFFIC, SimulatedClient
 from pushcen.simulation.executors import Ticket
+from pushcen.simulation.jobs import Evaluate
 from pushcen.simulation.meters import Meter, Reading, open_meters
-from pushcen.simulation.meters.reference import reference
-from pushcen.simulation.node import SimulatedClient
+from pushcen.simulation.reference import reference
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
@@ -26,6 +28,9 @@ class Evaluator:
         self._section = engine.world.evaluation
         self.meters: list[Meter] = open_meters(engine)
         self._watching = [meter for meter in self.meters if meter.watches]
+        if any(meter.measures for meter in self.meters):
+            for node in engine.nodes:
+                node.proxy.measures = True
         self.write: Callable[[Row], None] = lambda _: None
         self.flops = 0.0
         self.loss = [0.0, 0]  # since the last row: sum and count
@@ -49,7 +54,7 @@ class Evaluator:
         for meter in self._watching:
             meter.lost(node)
 
-    def look(self) -> None:
+    def evaluate(self) -> None:
         """Evaluate every client that is online, read the meters, and write a row when all figures are there."""
         engine, section = self._engine, self._section
         nodes = [node for node in engine.nodes if node.online]
@@ -70,12 +75,12 @@ class Evaluator:
             readings.append(self._evaluation(nodes, "own", shared))
             if section.global_test:
                 readings.append(self._evaluation(nodes[:1], "global", shared))
-        readings += [meter.look(nodes, shared) for meter in self.meters]
+        readings += [meter.read(nodes, shared) for meter in self.meters]
         tickets = [ticket for reading in readings for ticket in reading.tickets]
         engine.collector.add(tickets, self._complete, (row, readings))
 
     def summary(self) -> Row:
-        """Sum the whole run up."""
+        """Return the summary of the whole run."""
         engine, last = self._engine, self.last or {}
         late = [node.best for node in engine.nodes if node.late and node.best is not None]
         summary: Row = {
@@ -91,18 +96,15 @@ class Evaluator:
             "final": last,
             "best_accuracy": self.best and {name: self.best[name] for name in ("time", "accuracy", "accuracy_sd")},
             "delayed": {"clients": sum(node.late for node in engine.nodes), **scores.spread(late, "best")},
-            "traffic": {
-                name: sum(getattr(node, name) for node in engine.nodes)
-                for name in ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
-            },
+            "traffic": {name: sum(getattr(node, name) for node in engine.nodes) for name in TRAFFIC},
             "failures": {"events": self._failed_events(), "clients": self.failures},
             "meters": {meter.name: meter.summary() for meter in self.meters},
         }
         return scores.finite(summary)  # type: ignore[no-any-return]
 
     def _evaluation(self, nodes: list[SimulatedClient], what: str, at: Any) -> Reading:
-        inputs = [] if at is None else [at]
-        tickets = [node.proxy.ask("evaluate", what, at is not None, inputs=inputs) for node in nodes]
+        job = Evaluate(what == "global", at is not None)
+        tickets = [node.proxy.ask(job) if at is None else node.proxy.ask(job, at) for node in nodes]
         prefix = ("global_" if what == "global" else "") if at is None else f"reference_{what}_"
 
         def finish(found: list[Score]) -> Row:
@@ -115,7 +117,7 @@ class Evaluator:
         return Reading(tickets, finish)
 
     def _own(self, by_node: dict[SimulatedClient, Score]) -> Row:
-        """Note each client's best; tell the delayed clients apart."""
+        """Note each client's best; return the figures of delayed clients, and of each one if asked for."""
         for node, score in by_node.items():
             if score.samples and math.isfinite(score.metric):
                 node.best = score.metric if node.best is None else max(node.best, score.metric)
@@ -153,7 +155,10 @@ class Evaluator:
         self.loss = [0.0, 0]
         given = iter(facts)
         for reading in readings:
-            row |= reading.finish([next(given) for _ in reading.tickets])
+            figures = reading.finish([next(given) for _ in reading.tickets])
+            if twice := row.keys() & figures.keys():
+                raise OptionError(f"meters.names: {', '.join(sorted(twice))}: must be a figure of one meter only")
+            row |= figures
         row = scores.finite(row)
         self.rows += 1
         self.last = row
@@ -163,12 +168,12 @@ class Evaluator:
         self.write(row)
 
     def save(self) -> dict[str, Any]:
-        """Give everything, for `restore`."""
+        """Return the state that `restore` takes."""
         names = ("flops", "loss", "rows", "last", "best", "failures")
         return {name: getattr(self, name) for name in names} | {"meters": {m.name: m.save() for m in self.meters}}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `save` gave."""
+        """Go on from what `save` returned."""
         meters = state.pop("meters")
         for name, value in state.items():
             setattr(self, name, value)

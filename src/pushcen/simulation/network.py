@@ -1,17 +1,67 @@
 """The network of the simulated world: takes envelopes to their receivers, and answers back."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pushcen.protocol import Envelope, name_of
-from pushcen.simulation.node import SimulatedClient
-from pushcen.simulation.queue import ANSWER, DELIVER
-from pushcen.streams import stream
+from pushcen.simulation.client import SimulatedClient
+from pushcen.simulation.queue import ANSWER, DELIVER, QueueEvent
+from pushcen.streams import restore_stream, stream
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
 
 ARRIVED, FAILED, NOTHING = "arrived", "failed", "nothing"
+
+
+@dataclass(slots=True, eq=False)
+class Delivery(QueueEvent):
+    """An envelope, or its second copy, comes to its receiver; or not."""
+
+    kind: ClassVar[str] = "deliver"
+    priority: ClassVar[int] = DELIVER
+    envelope: Envelope
+    copy: bool = False
+
+    def happen(self, engine: "Engine") -> None:
+        """Deliver it, or lose it."""
+        engine.network.deliver(self.envelope, self.copy)
+
+    def save(self) -> Any:
+        """Return the plain data that `load` takes."""
+        return [self.envelope, self.copy]
+
+    @classmethod
+    def load(cls, data: Any) -> Self:
+        """Return the event that was saved."""
+        envelope, copy = data
+        return cls(Envelope(*envelope), copy)
+
+
+@dataclass(slots=True, eq=False)
+class Reply(QueueEvent):
+    """A sender hears what became of an envelope, or gives up waiting for it."""
+
+    kind: ClassVar[str] = "answer"
+    priority: ClassVar[int] = ANSWER
+    envelope: Envelope
+    outcome: str
+    boot: int
+
+    def happen(self, engine: "Engine") -> None:
+        """Tell the sender."""
+        engine.network.reply(self.envelope, self.outcome, self.boot)
+
+    def save(self) -> Any:
+        """Return the plain data that `load` takes."""
+        return [self.envelope, self.outcome, self.boot]
+
+    @classmethod
+    def load(cls, data: Any) -> Self:
+        """Return the event that was saved."""
+        envelope, outcome, boot = data
+        return cls(Envelope(*envelope), outcome, boot)
 
 
 class SimulatedNetwork:
@@ -21,7 +71,7 @@ class SimulatedNetwork:
         self._engine = engine
         self._network = network = engine.world.network
         self._instant, self._loss, self._notice = network.instant, network.loss, network.notice
-        self.rng = stream(engine.world.seed, "network")
+        self._rng = stream(engine.world.seed, "network")
 
     def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
         """Send what a client pushes."""
@@ -34,7 +84,7 @@ class SimulatedNetwork:
             self._send_later(node, envelopes, sizes)
 
     def _send_at_once(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
-        loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self.rng.random
+        loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self._rng.random
         answers_get_lost = loss and self._notice == "doubt"
         self._engine.events += len(envelopes)
         for envelope in envelopes:
@@ -53,32 +103,29 @@ class SimulatedNetwork:
                 peer.arrived(envelope, client.peer.boot)
 
     def _send_later(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
-        network, now, peer = self._network, self._engine.now, node.client.peer
-        departure = max(now, node.free)
+        network, queue, peer = self._network, self._engine.queue, node.client.peer
+        departure = max(self._engine.now, node.free)
         for envelope in envelopes:
             if network.bandwidth:
                 departure += sizes[envelope.part] / network.bandwidth
-            self._engine.queue.put(departure + network.way(self.rng), DELIVER, "deliver", [envelope, False])
+            queue.put(departure + network.way(self._rng), Delivery(envelope))
             if network.notice == "silent":
                 peer.arrived(envelope, peer.boots.get(envelope.receiver, 1))
             else:
                 node.expects[envelope.receiver] = node.expects.get(envelope.receiver, 0) + 1
         node.free = departure
 
-    def deliver(self, data: list[object]) -> None:
-        """Let an envelope, or its second copy, come to its receiver; or not."""
-        fields, copy = data
-        envelope: Envelope = fields  # type: ignore[assignment]
-        network, random = self._network, self.rng.random
-        sender, receiver = self._engine.nodes[int(name_of(envelope.sender))], self._engine.at.get(envelope.receiver)
+    def deliver(self, envelope: Envelope, copy: bool) -> None:
+        """Hand an envelope, or its second copy, to its receiver, unless it is lost; and plan the answer."""
+        network, engine, random = self._network, self._engine, self._rng.random
+        sender, receiver = engine.nodes[int(name_of(envelope.sender))], engine.at.get(envelope.receiver)
         size = sender.facts.sizes[envelope.part]
         arrives = receiver is not None and receiver.online and not (network.loss and random() < network.loss)
         if receiver is not None and arrives:
             receiver.client.receive(envelope)
             receiver.bytes_received += size
             if not copy and network.duplicate and random() < network.duplicate:
-                later = self._engine.now + network.hold * random()
-                self._engine.queue.put(later, DELIVER, "deliver", [envelope, True])
+                engine.queue.put(engine.now + network.hold * random(), Delivery(envelope, copy=True))
         else:
             self._lose(sender, size)
         if copy or network.notice == "silent":
@@ -89,13 +136,10 @@ class SimulatedNetwork:
         else:
             outcome = FAILED if network.notice == "sure" else NOTHING
         boot = receiver.client.peer.boot if receiver is not None else 1
-        back = self._engine.now + network.way(self.rng)
-        self._engine.queue.put(back, ANSWER, "answer", [envelope, outcome, boot])
+        engine.queue.put(engine.now + network.way(self._rng), Reply(envelope, outcome, boot))
 
-    def answer(self, data: list[object]) -> None:
-        """Let a sender hear what became of an envelope, or give up waiting for it."""
-        fields, outcome, boot = data
-        envelope: Envelope = fields  # type: ignore[assignment]
+    def reply(self, envelope: Envelope, outcome: str, boot: int) -> None:
+        """Tell a sender what became of an envelope, or that no answer will come."""
         node = self._engine.at.get(envelope.sender)
         if node is None:
             return
@@ -105,9 +149,17 @@ class SimulatedNetwork:
         if not (node.online or node.peer.status == "leaving"):
             return
         if outcome == ARRIVED:
-            node.peer.arrived(envelope, boot)  # type: ignore[arg-type]
+            node.peer.arrived(envelope, boot)
         elif outcome == FAILED:
             node.peer.failed(envelope)
+
+    def save(self) -> dict[str, Any]:
+        """Return the state that `restore` takes."""
+        return {"network": self._rng.getstate()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `save` returned."""
+        restore_stream(self._rng, state["network"])
 
     def _lose(self, node: SimulatedClient, size: int) -> None:
         node.messages_lost += 1

@@ -1,18 +1,103 @@
 """Who is there: joining, going and coming back, crashing, leaving for good with a farewell."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pushcen.protocol import Farewell, Peer, epoch_of
-from pushcen.simulation.node import SimulatedClient
-from pushcen.simulation.queue import PRESENCE
+from pushcen.simulation.client import SimulatedClient
+from pushcen.simulation.jobs import Encode
+from pushcen.simulation.queue import PRESENCE, QueueEvent
 from pushcen.streams import stream
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
 
 
+@dataclass(slots=True, eq=False)
+class Visit(QueueEvent):
+    """A client comes or goes."""
+
+    priority: ClassVar[int] = PRESENCE
+    index: int
+
+    def save(self) -> Any:
+        """Return the plain data that `load` takes."""
+        return self.index
+
+    @classmethod
+    def load(cls, data: Any) -> Self:
+        """Return the event that was saved."""
+        return cls(data)
+
+
+class Join(Visit):
+    """A client comes for the first time."""
+
+    __slots__ = ()
+    kind = "join"
+
+    def happen(self, engine: "Engine") -> None:
+        """Let it in."""
+        engine.presence.join(self.index)
+
+
+class Leave(Visit):
+    """A client goes, for a while or with a farewell."""
+
+    __slots__ = ()
+    kind = "leave"
+
+    def happen(self, engine: "Engine") -> None:
+        """Take it out."""
+        engine.presence.leave(self.index)
+
+
+class Return(Visit):
+    """A client comes back."""
+
+    __slots__ = ()
+    kind = "return"
+
+    def happen(self, engine: "Engine") -> None:
+        """Let it in again."""
+        engine.presence.come_back(self.index)
+
+
+class Breakdown(Visit):
+    """A client crashes."""
+
+    __slots__ = ()
+    kind = "crash"
+
+    def happen(self, engine: "Engine") -> None:
+        """Take it out, and what it had not committed."""
+        engine.presence.crash(self.index)
+
+
+class Repair(Visit):
+    """A client that crashed starts again."""
+
+    __slots__ = ()
+    kind = "repaired"
+
+    def happen(self, engine: "Engine") -> None:
+        """Let it in again."""
+        engine.presence.repaired(self.index)
+
+
+class HandOver(Visit):
+    """A client that leaves gives its mass away."""
+
+    __slots__ = ()
+    kind = "hand over"
+
+    def happen(self, engine: "Engine") -> None:
+        """Send what it still has."""
+        engine.presence.hand_over(self.index)
+
+
 class Presence:
-    """Lets clients come and go as `ParticipationOptions` says. When they do is the same for every method."""
+    """Makes clients come and go as `ParticipationOptions` says. When they do is the same for every method."""
 
     def __init__(self, engine: "Engine") -> None:
         world = engine.world
@@ -24,62 +109,62 @@ class Presence:
         self.left: list[dict[str, Any]] = []  # what peers saved that are gone for good
 
     def plan(self, join_times: dict[int, float]) -> None:
-        """Let everybody join when it is time."""
+        """Plan when each client joins."""
         for node in self._engine.nodes:
-            self._engine.queue.put(join_times.get(node.index, 0.0), PRESENCE, "join", node.index)
+            self._engine.queue.put(join_times.get(node.index, 0.0), Join(node.index))
 
     def join(self, index: int) -> None:
-        """Let a client come for the first time."""
+        """Bring a client in for the first time."""
         node = self._engine.nodes[index]
         node.present = True
         self._arrive(node)
         if index in self._churning:
-            self._later(node, "leave", self._section.stay)
+            self._later(Leave(index), self._section.stay)
         if index in self._crashing:
-            self._later(node, "crash", self._section.between)
+            self._later(Breakdown(index), self._section.between)
 
     def leave(self, index: int) -> None:
-        """Let a client go, for a while or with a farewell. An event that has begun is broken off."""
+        """Take a client out, for a while or with a farewell. An event that has begun is broken off."""
         node = self._engine.nodes[index]
         if not node.online:
-            self._later(node, "leave", self._section.stay)
+            self._later(Leave(index), self._section.stay)
             return
         if node.work is not None:
             node.client.abort()
         self._depart(node)
         if self._section.farewell:
             self._bid_farewell(node)
-        self._later(node, "return", self._section.away)
+        self._later(Return(index), self._section.away)
 
     def come_back(self, index: int) -> None:
-        """Let a client return: as it was, or in a new epoch if it has bid farewell."""
+        """Bring a client back: as it was, or in a new epoch if it has bid farewell."""
         node = self._engine.nodes[index]
         peer = node.peer
         if peer.status == "leaving":
             if peer.me in self._engine.at:  # it still has mass to hand over
-                self._engine.queue.put(self._engine.now + node.pace, PRESENCE, "return", index)
+                self._engine.queue.put(self._engine.now + node.pace, Return(index))
                 return
             node.connect(peer.renewed(epoch_of(peer.me) + 1))
         self._arrive(node)
-        self._later(node, "leave", self._section.stay)
+        self._later(Leave(index), self._section.stay)
 
     def crash(self, index: int) -> None:
-        """Let a client lose all that it had not committed, and be away until it is repaired."""
+        """Take from a client all that it had not committed; it is away until it is repaired."""
         node = self._engine.nodes[index]
         if node.online:
             self._depart(node)
             peer = node.peer
             node.connect(Peer.restore(peer.save(), peer.rules))
             self._engine.lose(node)
-            self._engine.queue.put(self._engine.now + self._section.repair, PRESENCE, "repaired", index)
-        self._later(node, "crash", self._section.between)
+            self._engine.queue.put(self._engine.now + self._section.repair, Repair(index))
+        self._later(Breakdown(index), self._section.between)
 
     def repaired(self, index: int) -> None:
-        """Let a client that crashed start again."""
+        """Bring a client that crashed back."""
         self._arrive(self._engine.nodes[index])
 
     def hand_over(self, index: int) -> None:
-        """Let a client that leaves give its mass away, again and again until all of it is credited elsewhere."""
+        """Give a leaving client's mass away, again and again until all of it is credited elsewhere."""
         node, at = self._engine.nodes[index], self._engine.at
         peer = node.peer
         for who in list(peer.sent):
@@ -91,21 +176,30 @@ class Presence:
             self.left.append(peer.save())
             del at[peer.me]
             return
-        heirs = [contact for contact, _ in self._engine.choose(node)]
-        model, sent, masses = node.proxy.ask("encode"), dict(peer.sent), []
+        heirs, _ = self._engine.neighbours.choose(node.name, peer)
+        model, sent, masses = node.proxy.ask(Encode()), dict(peer.sent), []
         model.born = self._engine.steps
         envelopes = peer.hand_over(heirs, model)
         for envelope in envelopes:
             masses.append(envelope.total - sent.get(envelope.receiver, 0))
             sent[envelope.receiver] = envelope.total
-        self._engine.looker.pushed(node, envelopes, masses)
-        self._engine.carrier.send(node, envelopes)
-        self._engine.queue.put(self._engine.now + node.pace, PRESENCE, "hand over", index)
+        self._engine.evaluator.pushed(node, envelopes, masses)
+        self._engine.network.send(node, envelopes)
+        self._engine.queue.put(self._engine.now + node.pace, HandOver(index))
+
+    def save(self) -> dict[str, Any]:
+        """Return the state that `restore` takes."""
+        return {"farewells": self.farewells, "gone": self.left}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `save` returned."""
+        self.farewells = [Farewell(*farewell) for farewell in state["farewells"]]
+        self.left = state["gone"]
 
     def _arrive(self, node: SimulatedClient) -> None:
         engine = self._engine
         node.online = True
-        engine.online.add(node.name)
+        engine.neighbours.arrive(node.name, node.peer)
         engine.at[node.peer.me] = node
         self._hear_farewells(node)
         if engine.moves_mass and node.visits:  # else nobody knows it yet
@@ -114,14 +208,14 @@ class Presence:
 
     def _depart(self, node: SimulatedClient) -> None:
         node.online = False
-        node.run += 1  # what it was computing will never be done
+        node.attempt += 1  # what it was computing will never be done
         node.work = None
-        self._engine.online.remove(node.name)
+        self._engine.neighbours.depart(node.name)
 
     def _greet(self, node: SimulatedClient) -> None:
         """Exchange hellos: who restarted meanwhile says what it has and has not got."""
         peer = node.peer
-        for name in self._engine.online.names:
+        for name in self._engine.neighbours.online.names:
             other = self._engine.by_name[name].client.peer
             if peer.me in other.sent:
                 other.hear(peer.answer(other.me))
@@ -150,7 +244,8 @@ class Presence:
                 peer.hear_farewell(farewell)
         node.heard = len(self.farewells)
 
-    def _later(self, node: SimulatedClient, kind: str, mean: float) -> None:
+    def _later(self, visit: Visit, mean: float) -> None:
+        engine, node = self._engine, self._engine.nodes[visit.index]
         node.visits += 1
-        rng = stream(self._engine.world.seed, "presence", node.index, node.visits)
-        self._engine.queue.put(self._engine.now + rng.expovariate(1 / mean), PRESENCE, kind, node.index)
+        rng = stream(engine.world.seed, "presence", node.index, node.visits)
+        engine.queue.put(engine.now + rng.expovariate(1 / mean), visit)

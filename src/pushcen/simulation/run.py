@@ -15,7 +15,8 @@ from pushcen.learning import Samples, TaskFunction
 from pushcen.learning.frozen import check_same_frozen
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
-from pushcen.simulation.executors import Executor, Facts, Host, Make, MakeLearner, start
+from pushcen.simulation.executors import Executor, Host, Make, MakeLearner, start
+from pushcen.simulation.jobs import Build, Encode, Facts, Restore
 from pushcen.simulation.observer import Observer, Quiet
 from pushcen.simulation.options import World, differences
 
@@ -62,18 +63,19 @@ def simulate_world(
     files = Folder(None if folder is None else Path(folder))
     with files.opened():
         saved = _saved(files, world, resume)
-        runs = start(world.executor, Host(make, global_test, strict))
+        executor = start(world.executor, Host(make, global_test, strict))
         try:
-            return Simulation(world, runs, files, observer or Quiet(), saved).go()
+            with _seldom_collecting_garbage():
+                return Simulation(world, executor, files, observer or Quiet(), saved).go()
         finally:
-            runs.close()
+            executor.close()
 
 
 class Simulation:
     """The loop around an engine: progress, checkpoints, Ctrl-C, the end."""
 
     def __init__(
-        self, world: World, runs: Executor, files: Folder, observer: Observer, saved: checkpoint.Saved | None
+        self, world: World, executor: Executor, files: Folder, observer: Observer, saved: checkpoint.Saved | None
     ) -> None:
         self._world = world
         self._files = files
@@ -81,27 +83,29 @@ class Simulation:
         self._identity = world.identity()
         self._started = self._ticked = self._saved_at = time.monotonic()
         self._stop = False
-        tickets = [runs.submit(client, [("build",)]) for client in range(world.clients)]
-        facts: list[Facts] = [runs.wait(ticket) for ticket in tickets]
+        tickets = [executor.submit(client, [Build()]) for client in range(world.clients)]
+        facts: list[Facts] = [executor.wait(ticket) for ticket in tickets]
         _check_alike(facts)
         if saved is None:
-            self.engine = Engine(world, runs, facts, runs.submit(0, [("encode",)]))
+            self.engine = Engine(world, executor, facts, executor.submit(0, [Encode()]))
             self.engine.plan()
         else:
-            self.engine = Engine(world, runs, facts, saved.first(runs, facts[0]))
+            self.engine = Engine(world, executor, facts, saved.first(executor, facts[0]))
             for node in self.engine.nodes:
-                node.proxy.ask("restore", saved.learner(node.index))
+                node.proxy.ask(Restore(saved.learner(node.index)))
             saved.restore(self.engine)
         files.begin(saved.metrics_bytes if saved else 0)
-        self.engine.looker.write = self._write
+        self.engine.evaluator.write = self._write
         self._built = time.monotonic()
 
     def go(self) -> Summary:
         """Run to the end, or to an interruption."""
         engine, files = self.engine, self._files
         self._observer.started(self._info())
+        gc.collect()
+        gc.freeze()  # what was built lives to the end
         try:
-            with self._catching_interrupts(), _seldom_collecting_garbage():
+            with self._catching_interrupts():
                 files.write_status("running")  # from here on Ctrl-C saves the run
                 self._loop()
                 engine.collector.collect()
@@ -111,7 +115,7 @@ class Simulation:
             files.write_status(status, error=str(error) or type(error).__name__, time=engine.now)
             raise
         status = "interrupted" if self._stop and not engine.over else "finished"
-        summary = {"status": status, **engine.looker.summary()}
+        summary = {"status": status, **engine.evaluator.summary()}
         now = time.monotonic()
         summary["times"] = {"build": self._built - self._started, "run": now - self._built}
         if status == "finished":
@@ -162,7 +166,7 @@ class Simulation:
 
     @contextmanager
     def _catching_interrupts(self) -> Iterator[None]:
-        """Let Ctrl-C ask for an end between two events; a second one ends at once."""
+        """Make Ctrl-C end the run between two events; a second one ends it at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -193,10 +197,8 @@ def _check_alike(facts: list[Facts]) -> None:
 
 @contextmanager
 def _seldom_collecting_garbage() -> Iterator[None]:
-    """Let Python look for cycles less often: a great many objects here live long, and hardly any are in cycles."""
+    """Make Python look for cycles less often: a great many objects here live long, and hardly any are in cycles."""
     before = gc.get_threshold()
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(100_000, 20, 100)
     try:
         yield

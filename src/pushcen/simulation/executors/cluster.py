@@ -13,8 +13,9 @@ import torch
 from pushcen.codec import Payload
 from pushcen.errors import OptionError
 from pushcen.learning import Outcome, Samples
-from pushcen.simulation.executors.host import Host, Make, Operation
-from pushcen.simulation.executors.ticket import Ticket
+from pushcen.simulation.executors.executor import Ticket
+from pushcen.simulation.executors.host import Host, Make
+from pushcen.simulation.jobs import Job
 
 try:
     import ray
@@ -40,9 +41,9 @@ class Worker:
         torch.set_num_threads(1)
         self._host = Host(make, global_test, strict)
 
-    def run(self, client: int, operations: Sequence[Operation], *inputs: Any) -> tuple[Any, Any]:
-        """Carry a task out."""
-        facts, product = self._host.run(client, operations, [self._open(thing, client) for thing in inputs])
+    def run(self, client: int, jobs: Sequence[Job], *inputs: Any) -> tuple[Any, Any]:
+        """Run a task; return its facts and its product."""
+        facts, product = self._host.run(client, jobs, [self._open(thing, client) for thing in inputs])
         if isinstance(facts, Outcome):
             facts = replace(facts, payloads={})  # they travel as the product
         return facts, _packed(product)
@@ -65,35 +66,35 @@ class Cluster:
         self._actors: list[Any] = [actor.remote(host.make, host.global_test, host.strict) for _ in range(workers)]
         self._keys = 0
 
-    def submit(self, client: int, operations: Sequence[Operation], inputs: Sequence[Promise] = ()) -> Promise:
+    def submit(self, client: int, jobs: Sequence[Job], inputs: Sequence[Promise] = ()) -> Promise:
         """Append a task to a client's chain."""
         actor = self._actors[client % len(self._actors)]
         products = [needed.product for needed in inputs]
-        facts, product = actor.run.options(num_returns=2).remote(client, operations, *products)
+        facts, product = actor.run.options(num_returns=2).remote(client, jobs, *products)
         self._keys += 1
         return Promise(client, self._keys, facts, product)
 
     def wait(self, ticket: Promise) -> Any:
-        """Wait for a task's facts; raise what it raised."""
+        """Wait for a task, and return its facts; raise what it raised."""
         try:
             return ray.get(ticket.facts)
         except ray.exceptions.RayTaskError as error:
             raise _cause(error) from None
 
     def is_done(self, ticket: Promise) -> bool:
-        """Say whether `wait` would return at once."""
+        """Return whether `wait` would return at once."""
         return bool(ray.wait([ticket.facts], timeout=0)[0])
 
     def product(self, ticket: Promise) -> Any:
-        """Wait for a task's product."""
+        """Wait for a task, and return its product."""
         return ray.get(ticket.product)
 
     def messages(self, ticket: Promise) -> dict[int, bytes]:
-        """Wait for a task whose product is payloads; give their bytes, by part."""
+        """Wait for a task whose product is payloads; return their bytes, by part."""
         return dict(self.product(ticket))
 
     def given(self, client: int, product: Any) -> Promise:
-        """Make a ticket for what is there already."""
+        """Return a ticket for what is there already."""
         self._keys += 1
         return Promise(client, self._keys, ray.put(None), ray.put(_packed(product)))
 

@@ -10,22 +10,23 @@ from typing import Any
 
 import torch
 
-from pushcen.simulation.executors.host import Host, Operation
-from pushcen.simulation.executors.ticket import Ticket
+from pushcen.simulation.executors.executor import Ticket
+from pushcen.simulation.executors.host import Host
+from pushcen.simulation.jobs import Job
 
 
-class Task(Ticket):
+class ThreadTask(Ticket):
     """A task, which is its own ticket: it waits until what it needs is there, and wakes what waits for it."""
 
-    __slots__ = ("before", "done", "error", "inputs", "missing", "operations", "product", "waiters")
+    __slots__ = ("before", "done", "error", "inputs", "jobs", "missing", "product", "waiters")
 
-    def __init__(self, client: int, key: int, operations: Sequence[Operation], inputs: Sequence["Task"]) -> None:
+    def __init__(self, client: int, key: int, jobs: Sequence[Job], inputs: Sequence["ThreadTask"]) -> None:
         super().__init__(client, key)
-        self.operations = operations
+        self.jobs = jobs
         self.inputs = inputs
-        self.before: Task | None = None  # in the client's chain
+        self.before: ThreadTask | None = None  # in the client's chain
         self.missing = 1
-        self.waiters: list[Task] = []
+        self.waiters: list[ThreadTask] = []
         self.done = False
         self.product: Any = None
         self.error: BaseException | None = None
@@ -38,9 +39,9 @@ class Threads:
         self._host = host
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
-        self._ready: SimpleQueue[Task | None] = SimpleQueue()
-        self._chains: dict[int, Task] = {}  # the last task of each client that has one waiting or running
-        self._awaited: Task | None = None
+        self._ready: SimpleQueue[ThreadTask | None] = SimpleQueue()
+        self._chains: dict[int, ThreadTask] = {}  # the last task of each client that has one waiting or running
+        self._awaited: ThreadTask | None = None
         self._keys = 0
         self._torch_threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -49,10 +50,12 @@ class Threads:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, client: int, operations: Sequence[Operation], inputs: Sequence[Any] = ()) -> Task:
+    def submit(self, client: int, jobs: Sequence[Job], inputs: Sequence[Any] = ()) -> ThreadTask:
         """Append a task to a client's chain."""
         self._keys += 1
-        task = Task(client, self._keys, operations, inputs)
+        task = ThreadTask(client, self._keys, jobs, inputs)
+        if not self._threads:
+            return self._at_once(task)
         with self._lock:
             before = self._chains.get(client)
             if before is not None:
@@ -67,16 +70,12 @@ class Threads:
                     task.missing += 1
             task.missing -= 1
             ready = not task.missing
-        if not self._threads:
-            self._run(task)
-            if isinstance(task.error, KeyboardInterrupt):
-                raise task.error
-        elif ready:
+        if ready:
             self._ready.put(task)
         return task
 
-    def wait(self, ticket: Task) -> Any:
-        """Wait for a task's facts; raise what it raised."""
+    def wait(self, ticket: ThreadTask) -> Any:
+        """Wait for a task, and return its facts; raise what it raised."""
         if not ticket.done:
             with self._wake:
                 self._awaited = ticket
@@ -87,23 +86,23 @@ class Threads:
             raise ticket.error
         return ticket.facts
 
-    def is_done(self, ticket: Task) -> bool:
-        """Say whether `wait` would return at once."""
+    def is_done(self, ticket: ThreadTask) -> bool:
+        """Return whether `wait` would return at once."""
         return ticket.done
 
-    def product(self, ticket: Task) -> Any:
-        """Wait for a task's product."""
+    def product(self, ticket: ThreadTask) -> Any:
+        """Wait for a task, and return its product."""
         self.wait(ticket)
         return ticket.product
 
-    def messages(self, ticket: Task) -> dict[int, bytes]:
-        """Wait for a task whose product is payloads; give their bytes, by part."""
+    def messages(self, ticket: ThreadTask) -> dict[int, bytes]:
+        """Wait for a task whose product is payloads; return their bytes, by part."""
         return {part: payload.data for part, payload in self.product(ticket).items()}
 
-    def given(self, client: int, product: Any) -> Task:
-        """Make a ticket for what is there already."""
+    def given(self, client: int, product: Any) -> ThreadTask:
+        """Return a ticket for what is there already."""
         self._keys += 1
-        task = Task(client, self._keys, (), ())
+        task = ThreadTask(client, self._keys, (), ())
         task.done, task.product = True, product
         return task
 
@@ -124,24 +123,23 @@ class Threads:
             self._run(task)
             del task  # or its product would stay until the next task comes
 
-    def _run(self, task: Task) -> None:
-        before = task.before
-        error = before.error if before is not None else None
-        if error is None:
-            error = next((needed.error for needed in task.inputs if needed.error is not None), None)
-        if error is None:
-            try:
-                inputs = [needed.product for needed in task.inputs]
-                task.facts, task.product = self._host.run(task.client, task.operations, inputs)
-            except BaseException as caught:
-                error = caught
-        task.error = error
-        task.operations = task.inputs = ()
-        task.before = None
+    def _at_once(self, task: ThreadTask) -> ThreadTask:
+        """Run a task in the thread that asks for it: all that it needs is there. Chains hold failures only."""
+        task.before = self._chains.get(task.client)
+        self._compute(task)
+        task.done = True
+        if task.error is not None:
+            self._chains[task.client] = task
+            if isinstance(task.error, KeyboardInterrupt):
+                raise task.error
+        return task
+
+    def _run(self, task: ThreadTask) -> None:
+        self._compute(task)
         with self._lock:
             task.done = True
             waiters, task.waiters = task.waiters, []
-            if error is None and self._chains.get(task.client) is task:
+            if task.error is None and self._chains.get(task.client) is task:
                 del self._chains[task.client]
             ready = []
             for waiter in waiters:
@@ -152,3 +150,21 @@ class Threads:
                 self._wake.notify()
         for waiter in ready:
             self._ready.put(waiter)
+
+    def _compute(self, task: ThreadTask) -> None:
+        """Run a task's jobs, unless what it builds upon has failed: then it has failed, too."""
+        before = task.before
+        error = before.error if before is not None else None
+        inputs = []
+        for needed in task.inputs:
+            if error is None:
+                error = needed.error
+            inputs.append(needed.product)
+        if error is None:
+            try:
+                task.facts, task.product = self._host.run(task.client, task.jobs, inputs)
+            except BaseException as caught:
+                error = caught
+        task.error = error
+        task.jobs = task.inputs = ()
+        task.before = None

@@ -5,9 +5,9 @@ from typing import Any
 
 from pushcen.learning import Outcome, Work
 from pushcen.protocol import UNIT, Envelope
+from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading, added
-from pushcen.simulation.node import SimulatedClient
 
 START = {"sum": 0.0, "max": 0.0, "count": 0}
 
@@ -19,8 +19,9 @@ class EventMeter(Meter):
     """
 
     name = "events"
+    measures = True
     watches = True
-    kept = ("since", "ever", "y_min", "y_max", "gamma_min")
+    saved = ("since", "ever", "y_min", "y_max", "gamma_min")
 
     def __init__(self, engine: Any) -> None:
         super().__init__(engine)
@@ -62,8 +63,8 @@ class EventMeter(Meter):
                 entry["max"] = max(entry["max"], value)
                 entry["count"] += 1
 
-    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
-        """Give means and maxima since the last row."""
+    def read(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
+        """Return means and maxima since the last row."""
         return Reading((), self._finish)
 
     def _finish(self, _: list[Any]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ class EventMeter(Meter):
         return row
 
     def summary(self) -> dict[str, Any]:
-        """Give means and maxima of the whole run; the sum of the shifts; the smallest and largest mass, in units."""
+        """Return means and maxima of the whole run; the sum of the shifts; the smallest and largest mass, in units."""
         figures = _figures(self.ever)
         if self.engine.moves_mass:
             figures["y_min"], figures["y_max"] = self.y_min / UNIT, self.y_max / UNIT

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
-from pushcen.simulation.node import SimulatedClient
 
 
 class MailboxMeter(Meter):
@@ -12,13 +12,13 @@ class MailboxMeter(Meter):
 
     name = "mailbox"
 
-    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
-        """Count."""
+    def read(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
+        """Return the counts."""
         row = {f"mailbox_{name}": count for name, count in self.summary().items()}
         return Reading((), lambda _: row)
 
     def summary(self) -> dict[str, Any]:
-        """Count."""
+        """Return the counts."""
         nodes = self.engine.nodes
         return {
             "replaced": sum(node.replaced + node.peer.replaced for node in nodes),

@@ -7,13 +7,10 @@ from typing import Any
 from pushcen.checks import check_choice, check_count, check_number
 from pushcen.learning import TrainingOptions
 from pushcen.methods import Method, PushCen, method_loaded, method_name
-from pushcen.simulation.options.compute import ComputeOptions
-from pushcen.simulation.options.evaluation import METERS, EvaluationOptions, MeterOptions
-from pushcen.simulation.options.execution import CheckpointOptions, ExecutorOptions
+from pushcen.simulation.options.clients import ComputeOptions, ParticipationOptions
 from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
-from pushcen.simulation.options.neighbours import NeighbourOptions
-from pushcen.simulation.options.network import NetworkOptions
-from pushcen.simulation.options.participation import ParticipationOptions
+from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
+from pushcen.simulation.options.running import CheckpointOptions, EvaluationOptions, ExecutorOptions, MeterOptions
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,6 @@ class World:
 
 __all__ = [
     "CARRIED_OUT",
-    "METERS",
     "ONLY_REAL",
     "CheckpointOptions",
     "ComputeOptions",

@@ -1,16 +1,29 @@
 """How far kept mass moves the sum of masses times models: share * (new - old), whenever mass rides on a newer model."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pushcen.learning import Work
 from pushcen.protocol import Buffer, Envelope, name_of
-from pushcen.simulation.executors import Ticket
+from pushcen.simulation.client import SimulatedClient
+from pushcen.simulation.executors import Host, Ticket
+from pushcen.simulation.jobs import Job
 from pushcen.simulation.meters.meter import Meter, Reading, added
-from pushcen.simulation.node import SimulatedClient
+from pushcen.simulation.reference import decoded
 
 Link = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Job):
+    """Measures how far two whole messages, which are the inputs, are apart: the norm."""
+
+    def run(self, host: Host, client: int, inputs: Iterator[Any]) -> tuple[float, None]:
+        """Return the distance."""
+        one, other = (decoded(next(inputs)[0], host.learners[client]) for _ in range(2))
+        return float((one - other).norm()), None
 
 
 class MassShiftMeter(Meter):
@@ -21,7 +34,7 @@ class MassShiftMeter(Meter):
 
     name = "kept"
     watches = True
-    kept = ("sum", "max", "count")
+    saved = ("sum", "max", "count")
 
     def __init__(self, engine: Any) -> None:
         super().__init__(engine)
@@ -43,7 +56,7 @@ class MassShiftMeter(Meter):
         merged.sort(key=lambda pair: pair[1].born)  # of each sender, the older first
         pairs = [pair for weight, used in merged for pair in self._moved(node.index, weight, used)]
         if pairs:
-            tickets = [node.proxy.ask("difference", inputs=[used, old]) for _, used, old in pairs]
+            tickets = [node.proxy.ask(Difference(), used, old) for _, used, old in pairs]
             self.engine.collector.add(tickets, self._count, [mass for mass, _, _ in pairs])
         self.pushed(node, envelopes, added(node, envelopes))
 
@@ -71,7 +84,7 @@ class MassShiftMeter(Meter):
         self._folded.pop(node.index, None)
 
     def _moved(self, receiver: int, weight: int, used: Ticket) -> list[tuple[int, Ticket, Ticket]]:
-        """List the masses merged with `used` that were sent on other messages."""
+        """Return the masses merged with `used` that were sent on other messages."""
         link = (used.client, receiver)
         book, upto = self._sent.get(link), self._merged.get(link, 0) + weight
         self._merged[link] = upto
@@ -92,22 +105,22 @@ class MassShiftMeter(Meter):
             self.max = max(self.max, shift)
             self.count += 1
 
-    def look(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
-        """Give the sum of all shifts' norms, over Y_tot, up to now."""
+    def read(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
+        """Return the sum of all shifts' norms, over Y_tot, up to now."""
         return Reading((), lambda _: {"kept_shift_sum": self.sum})
 
     def summary(self) -> dict[str, Any]:
-        """Give the sum and the largest of all shifts' norms, over Y_tot."""
+        """Return the sum and the largest of all shifts' norms, over Y_tot."""
         return {"kept_shift_sum": self.sum, "kept_shift_max": self.max, "kept_shifts": self.count}
 
     def save(self) -> dict[str, Any]:
-        """Give what a checkpoint keeps."""
+        """Return the state that `restore` takes."""
         books = [[*link, list(book)] for link, book in self._sent.items() if book]
         merged = [[*link, mass] for link, mass in self._merged.items()]
         return super().save() | {"books": books, "merged": merged, "folded": list(self._folded.items())}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take over what `save` gave."""
+        """Go on from what `save` returned."""
         super().restore(state)
         self._sent = {(a, b): deque(tuple(entry) for entry in book) for a, b, book in state["books"]}
         self._merged = {(a, b): mass for a, b, mass in state["merged"]}

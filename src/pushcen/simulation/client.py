@@ -3,19 +3,22 @@
 from typing import Any
 
 from pushcen.client import Client
-from pushcen.learning import Work
+from pushcen.learning import Model, Work
 from pushcen.protocol import Peer, PeerId
-from pushcen.simulation.executors import Facts
-from pushcen.simulation.executors.proxy import Proxy
+from pushcen.simulation.executors import Proxy
+from pushcen.simulation.jobs import Facts
+from pushcen.streams import restore_stream
 
 TRAFFIC = ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
 COUNTED = (*TRAFFIC, "events", "replaced", "evicted")
+SAVED = ("online", "present", "free", "visits", "heard", "best", *COUNTED)
 
 
 class SimulatedClient:
     """A client, and what the world knows of it."""
 
     __slots__ = (
+        "attempt",
         "best",
         "client",
         "expects",
@@ -29,7 +32,6 @@ class SimulatedClient:
         "pace",
         "present",
         "proxy",
-        "run",
         "visits",
         "work",
         *COUNTED,
@@ -45,7 +47,7 @@ class SimulatedClient:
         self.late = late  # whether it joins after the start
         self.online = False
         self.present = False  # whether it has ever been online
-        self.run = 0  # numbers its compute events, those that were broken off too
+        self.attempt = 0  # numbers its compute events, those that were broken off too
         self.work: Work | None = None  # of an event that has begun
         self.free = 0.0  # when it has sent all that it had to send
         self.visits = 0  # how often it came or went
@@ -64,7 +66,7 @@ class SimulatedClient:
         return self.client.peer
 
     def connect(self, peer: Peer) -> None:
-        """Let it go on as `peer`: after a restart, or in a new epoch."""
+        """Go on as `peer`: after a restart, or in a new epoch."""
         before = self.client.peer
         if peer is not before:
             self.replaced += before.replaced
@@ -74,7 +76,21 @@ class SimulatedClient:
         peer.expects = self.expects
 
     def save(self) -> dict[str, Any]:
-        """Give everything but the learner, as plain data and tickets."""
-        names = ("online", "present", "run", "work", "free", "visits", "heard", "expects", "best", *COUNTED)
-        state = {name: getattr(self, name) for name in names}
-        return state | {"peer": self.peer.snapshot(), "rng": self.client.rng.getstate()}
+        """Return the state that `restore` takes, as plain data and tickets: everything but the learner."""
+        return {name: getattr(self, name) for name in SAVED} | {
+            "run": self.attempt,
+            "work": self.work,
+            "expects": self.expects,
+            "peer": self.peer.snapshot(),
+            "rng": self.client.rng.getstate(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `save` returned."""
+        self.connect(Peer.resume(state["peer"], self.peer.rules))
+        self.expects.update(state["expects"])
+        restore_stream(self.client.rng, state["rng"])
+        self.attempt, work = state["run"], state["work"]
+        self.work = work and Work(work[0], [Model(*model) for model in work[1]], work[2])
+        for name in SAVED:
+            setattr(self, name, state[name])

@@ -1,0 +1,203 @@
+"""What a simulation asks of a learner that works elsewhere, and later: each job is a small class that runs itself.
+
+A task is a list of jobs for one client's learner, and a list of inputs: what other tasks made, in the order in which
+the jobs use them. Jobs travel to the actors of a cluster, so they hold plain values only.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from pushcen.codec import Schema
+from pushcen.codec.clustering import flatten
+from pushcen.learning import Learner, Model, Outcome, Score, State, Work
+from pushcen.learning import samples as data
+
+if TYPE_CHECKING:
+    from pushcen.simulation.executors.host import Host
+
+Result = tuple[Any, Any]
+"""The facts of a job, small, for the simulation; and its product, large, for other jobs."""
+
+
+class Job:
+    """Something to do with the learner of one client, `host.learners[client]`.
+
+    `inputs` yields what other tasks made; a job takes from it what it needs. What it returns are facts, which come to
+    the simulation, and a product, which stays where it was made until another job needs it.
+    """
+
+    __slots__ = ()
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:
+        """Do it; return its facts and its product."""
+        raise NotImplementedError
+
+
+class Facts(NamedTuple):
+    """What the simulation must know of a learner before it works."""
+
+    steps: int
+    """Optimiser steps of a compute event."""
+    sizes: dict[int, int]
+    """Bytes of each part's message."""
+    samples: int
+    parameters: int
+    """How many numbers are shared."""
+    schema: Schema
+    frozen: dict[str, str]
+    """A fingerprint of each parameter that does not train."""
+
+
+@dataclass(frozen=True, slots=True)
+class Build(Job):
+    """Makes the learner."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[Facts, None]:  # noqa: ARG002
+        """Return what the simulation must know of the learner."""
+        learner = host.build(client)
+        samples, schema = data.count(learner.task.train), learner.schema
+        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, learner.frozen.fingerprints()), None
+
+
+@dataclass(frozen=True, slots=True)
+class Fold(Job):
+    """Merges a message early; the message is the input."""
+
+    weight: int
+    part: int
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:
+        """Fold it into the learner's sum."""
+        host.learners[client].fold(self.weight, self.part, next(inputs))
+        return None, None
+
+
+@dataclass(frozen=True, slots=True)
+class Take(Job):
+    """Begins an event: what was folded so far belongs to it."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
+        """Take what was folded."""
+        host.learners[client].take()
+        return None, None
+
+
+@dataclass(frozen=True, slots=True)
+class PutBack(Job):
+    """Undoes `Take`."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
+        """Put back what was taken."""
+        host.learners[client].put_back()
+        return None, None
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Job):
+    """Runs a compute event: merges the messages that are its inputs, trains, and encodes if `encode`."""
+
+    own: int
+    models: tuple[tuple[int, int], ...]
+    """The weight and the part of each message."""
+    adopts: bool
+    encode: bool
+    measure: bool
+    """Whether drift and distortion are measured."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[Outcome, Any]:
+        """Return the outcome; the payloads are the product."""
+        models = [Model(weight, part, next(inputs)) for weight, part in self.models]
+        learner = host.learners[client]
+        step = learner.step if host.strict or not isinstance(learner, Learner) else learner.attempt
+        outcome = step(Work(self.own, models, self.adopts), encode=self.encode, measure=self.measure)
+        return outcome, outcome.payloads
+
+
+@dataclass(frozen=True, slots=True)
+class Encode(Job):
+    """Encodes the weights as they are."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
+        """Make payloads."""
+        return None, host.learners[client].encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate(Job):
+    """Scores the model on the client's own test data, or on the `global_test`."""
+
+    global_test: bool = False
+    elsewhere: bool = False
+    """Whether other weights than its own are scored: a row, which is the input."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[Score, None]:
+        """Return the score."""
+        learner = host.learners[client]
+        samples = host.global_samples() if self.global_test else None
+        if not self.elsewhere:
+            return learner.evaluate(samples), None
+        with set_to(learner, next(inputs)):
+            return learner.evaluate(samples), None
+
+
+@dataclass(frozen=True, slots=True)
+class Save(Job):
+    """Saves the learner."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[State, None]:  # noqa: ARG002
+        """Return the state that `Restore` takes."""
+        return host.learners[client].save(), None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restore(Job):
+    """Restores the learner."""
+
+    state: State
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
+        """Bring the learner back to the state that was saved."""
+        host.learners[client].restore(self.state)
+        return None, None
+
+
+@dataclass(frozen=True, slots=True)
+class Crash(Job):
+    """Loses what was not committed: all that was folded since the last event."""
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
+        """Go back to the last commit."""
+        learner = host.learners[client]
+        learner.restore(learner.save(whole=False))
+        return None, None
+
+
+def row_of(learner: Learner) -> torch.Tensor:
+    """Copy the shared weights of a learner into one row.
+
+    >>> from pushcen.learning import Task
+    >>> learner = Learner(Task(torch.nn.Linear(3, 2), (torch.zeros(4, 3), torch.zeros(4).long())))
+    >>> len(row_of(learner))
+    8
+    """
+    return torch.cat([flatten(tensor).cpu() for tensor in learner.schema.tensors(learner.model)])
+
+
+@contextmanager
+def set_to(learner: Learner, row: torch.Tensor) -> Iterator[None]:
+    """Give the learner's model the shared weights of `row` for a while; what is not shared stays its own."""
+    tensors = learner.schema.tensors(learner.model)
+    own = [tensor.detach().clone() for tensor in tensors]
+    with torch.no_grad():
+        for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
+            tensor.copy_(row[place].view(entry.shape))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, before in zip(tensors, own, strict=True):
+                tensor.copy_(before)

@@ -1,0 +1,90 @@
+"""How a run is observed (evaluation, meters) and carried out (executor, checkpoints). Neither changes what happens."""
+
+import os
+from dataclasses import dataclass
+
+from pushcen.checks import check_choice, check_count, check_flag, check_number
+
+EXECUTORS = ("threads", "ray")
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """How often clients are evaluated, and on what.
+
+    Every `every`, each client online is evaluated on its own test data. `global_test` adds the global test set, and
+    `reference` the de-biased reference model (sum of mass times model over total mass, mailboxes and messages under
+    way included), on both. `per_client` writes each client's figure into the metrics.
+    """
+
+    every: float = 1.0
+    global_test: bool = False
+    reference: bool = False
+    per_client: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("evaluation.every", self.every, above=True)
+        for name in ("global_test", "reference", "per_client"):
+            check_flag(f"evaluation.{name}", getattr(self, name))
+
+
+@dataclass(frozen=True)
+class MeterOptions:
+    """Which meters run, by name; docs/simulation.md has the paper's symbol for each figure.
+
+    - `mass`: the audit of Y_tot, y_min and y_max.
+    - `traffic`: bytes sent, received and lost, of each client and of a push.
+    - `events`: tau, Delta, epsilon_c, gamma_t, c-bar, mask density, the shift of X_tot by compression.
+    - `mailbox`: how many messages were replaced, and how many evicted.
+    - `kept`: the shift of X_tot by kept mass (expensive: compares messages).
+    - `reference`: the consensus error (expensive: needs the reference model).
+    - `gradient`: the gradient's norm at the reference model (more so: a pass over all training data).
+    - `module:Class`: a meter of one's own (docs/adding-a-meter.md).
+    """
+
+    names: tuple[str, ...] = ("mass", "traffic", "events", "mailbox")
+
+    def __post_init__(self) -> None:
+        from pushcen.simulation.meters import check_meters
+
+        check_meters(self.names)
+
+
+@dataclass(frozen=True)
+class ExecutorOptions:
+    """Where learners do their work: in `threads` of this process, or in the actors of a `ray` cluster.
+
+    `workers` is how many there are (0: as many as cores), each with one torch thread. The event queue runs at most
+    `ahead` compute events ahead of them (0: as many as keep them busy). `address` is the Ray cluster's; empty starts
+    one on this machine.
+    """
+
+    kind: str = "threads"
+    workers: int = 0
+    ahead: int = 0
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        check_choice("executor.kind", self.kind, EXECUTORS)
+        check_count("executor.workers", self.workers)
+        check_count("executor.ahead", self.ahead)
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+    @property
+    def run_ahead(self) -> int:
+        """How many compute events may wait for their arithmetic."""
+        return self.ahead or 16 * self.size
+
+
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Everything is saved when `seconds` have passed since the last time (by the clock on the wall), and at the end."""
+
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_number("checkpoint.seconds", self.seconds)
