@@ -93,10 +93,10 @@ def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path, name):
 
 PROGRAM = """
 import sys
-from pushcen.simulation import Checkpoint
+from pushcen.simulation import CheckpointOptions
 from tests.simulation.test_determinism import EVERYTHING
 from tests.simulation.worlds import run
-run(sys.argv[1], resume=True, checkpoint=Checkpoint(0.05), horizon=float(sys.argv[2]), **EVERYTHING)
+run(sys.argv[1], resume=True, checkpoint=CheckpointOptions(0.05), horizon=float(sys.argv[2]), **EVERYTHING)
 """
 
 
