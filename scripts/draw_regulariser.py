@@ -12,7 +12,7 @@ import torch
 
 from pushcen.codec import cluster
 from pushcen.drawing import BLUE, ORANGE, canvas, drawing, write
-from pushcen.learning import Learner, Task, Training, Work
+from pushcen.learning import Learner, Task, TrainingOptions, Work
 from pushcen.methods import PushCen
 from pushcen.tasks import DataOptions, ImageTask
 
@@ -26,7 +26,9 @@ def trained(strength):
     torch.manual_seed(0)
     task = ImageTask(DataOptions("digits", alpha=0.4), model="cnn", seed=0)(3, CLIENTS)
     method = PushCen(clusters=CLUSTERS, strength=strength, mask=True)
-    learner = Learner(Task(copy.deepcopy(task.model), task.train, task.test), method.update(), Training(), seed=0)
+    learner = Learner(
+        Task(copy.deepcopy(task.model), task.train, task.test), method.update(), TrainingOptions(), seed=0
+    )
     for _ in range(EVENTS):
         learner.step(Work(1, []))
     return learner.model.get_parameter(LAYER).detach().clone()

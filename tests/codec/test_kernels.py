@@ -18,9 +18,9 @@ from pushcen.codec import (
     Fragment,
     Schema,
     accumulate,
-    compiled,
-    cpu,
     encode,
+    numba_kernels,
+    numba_loops,
     torch_kernels,
 )
 from pushcen.codec.bins import Bins, sample_stride
@@ -46,9 +46,11 @@ def index_list(packed, bits, count):
 @pytest.mark.parametrize("size", SIZES)
 def test_histograms_are_equal(size):
     weights = layer(size)
-    bins = Bins.fit(weights[:: sample_stride(size)].numpy(), cpu.largest(weights), 32)
-    assert cpu.largest(weights) == torch_kernels.largest(weights)
-    for ours, theirs in zip(cpu.histogram(weights, bins), torch_kernels.histogram(weights, bins), strict=True):
+    bins = Bins.fit(weights[:: sample_stride(size)].numpy(), numba_kernels.largest(weights), 32)
+    assert numba_kernels.largest(weights) == torch_kernels.largest(weights)
+    for ours, theirs in zip(
+        numba_kernels.histogram(weights, bins), torch_kernels.histogram(weights, bins), strict=True
+    ):
         assert np.array_equal(ours, theirs)
 
 
@@ -59,10 +61,10 @@ def test_assigned_and_packed_indices_are_equal(size, clusters):
     cells, bins = fit(weights, clusters)
     bits = math.ceil(math.log2(clusters))
     length = -(-size * bits // 8)
-    indices = cpu.assign(weights, cells, bins)
+    indices = numba_kernels.assign(weights, cells, bins)
     assert torch.equal(indices, torch_kernels.assign(weights, cells, bins))
-    packed = np.zeros((2, length + cpu.SPARE), np.uint8)
-    cpu.assign_packed(weights, cells, bins, bits, packed[0])
+    packed = np.zeros((2, length + numba_kernels.SPARE), np.uint8)
+    numba_kernels.assign_packed(weights, cells, bins, bits, packed[0])
     torch_kernels.assign_packed(weights, cells, bins, bits, packed[1])
     assert (packed[0, :length] == packed[1, :length]).all()
     if size < 10_000:
@@ -78,14 +80,14 @@ def test_adding_from_packed_indices_is_equal(size, bits):
     tables = generator.normal(size=(3, 1 << bits)).astype(np.float32)
     spans = np.array([[1, size + 1], [size + 1, 2 * size + 1], [2 * size + 4, 3 * size + 4]])
     sums = before.clone(), before.clone()
-    cpu.add_packed(packed, bits, tables, spans, sums[0])
+    numba_kernels.add_packed(packed, bits, tables, spans, sums[0])
     torch_kernels.add_packed(packed, bits, tables, spans, sums[1])
     assert torch.equal(*sums)
     if size < 10_000:
         for row, table, (begin, end) in zip(packed.reshape(3, length), tables, spans.tolist(), strict=True):
             indices = index_list(row, bits, size)
             before[begin:end] += torch.from_numpy(table[indices])
-            assert cpu.highest_index(row, bits, size) == max(indices, default=0)
+            assert numba_kernels.highest_index(row, bits, size) == max(indices, default=0)
         assert torch.equal(sums[0], before)
 
 
@@ -93,7 +95,7 @@ def test_adding_from_packed_indices_is_equal(size, bits):
 def test_adding_values_is_equal(size):
     sums = layer(2 * size + 3, seed=1), layer(2 * size + 3, seed=1)
     spans = np.array([[0, size], [size + 2, 2 * size + 2]])
-    for kernels, into in zip((cpu, torch_kernels), sums, strict=True):
+    for kernels, into in zip((numba_kernels, torch_kernels), sums, strict=True):
         kernels.add_values(layer(2 * size).numpy(), 0.3, spans, into)
     assert torch.equal(*sums)
     changed = sums[0] != layer(2 * size + 3, seed=1)
@@ -115,16 +117,16 @@ def test_bins_keep_the_order_of_values_and_hold_them_all(values, clusters):
 
 def located(row, bins):
     """How many bins from zero each value lies, with room for those beyond the outermost to show."""
-    _, bits, knee, base, half, shift = cpu._views(torch.from_numpy(row), bins)
+    _, bits, knee, base, half, shift = numba_kernels._views(torch.from_numpy(row), bins)
     places = np.empty(row.size, np.int32)
-    compiled.locate(row, bits, knee, base, np.int32(2 * half), shift, places)
+    numba_loops.locate(row, bits, knee, base, np.int32(2 * half), shift, places)
     return places - 2 * half
 
 
 def test_what_is_exactly_zero_has_the_zero_index_even_among_equal_centroids():
     cells = Codebook.nearest(np.array([0.0, 0.0, 0.0, 0.0, 2.0]), zero_index=2)
     bins = Bins(np.float32(1), 14, 2000)
-    assert cpu.assign(torch.zeros(3), cells, bins).tolist() == [2, 2, 2]
+    assert numba_kernels.assign(torch.zeros(3), cells, bins).tolist() == [2, 2, 2]
 
 
 def test_the_optimum_on_bins_ends_when_there_are_fewer_bins_than_centroids():
@@ -139,8 +141,8 @@ def test_a_whole_message_is_the_same_on_any_device(codec, monkeypatch):
     model = LeNet(10)
     schema = Schema.of(model)
     messages, sums = [], []
-    for kernels in (cpu, torch_kernels):
-        monkeypatch.setattr(pushcen.codec.clustering, "cpu", kernels)
+    for kernels in (numba_kernels, torch_kernels):
+        monkeypatch.setattr(pushcen.codec.clustering, "numba_kernels", kernels)
         into = Accumulator.zeros(schema)
         messages.append(encode(model, codec).data)
         accumulate(messages[-1], 3, into)

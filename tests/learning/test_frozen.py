@@ -171,6 +171,23 @@ def test_clients_that_train_the_same_tensors_are_refused(share):
         world_of(model)
 
 
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d(8, affine=False), nn.BatchNorm1d(8).requires_grad_(False)])
+def test_clients_that_gather_the_same_statistics_are_refused(norm):
+    with pytest.raises(LearningError, match=r"client 1: 1.running_mean of its model is client 0's own tensor"):
+        world_of(lambda _: nn.Sequential(nn.Linear(64, 8), norm, nn.Linear(8, 10)))
+
+
+class Still(nn.BatchNorm1d):
+    def train(self, mode=True):
+        return super().train(False)
+
+
+def test_common_statistics_that_never_change_are_fine():
+    norm = Still(8).requires_grad_(False)
+    assert world_of(lambda _: nn.Sequential(nn.Linear(64, 8), norm, nn.Linear(8, 10)))["status"] == "finished"
+    assert not norm.running_mean.any()
+
+
 def test_a_common_frozen_part_in_one_place_is_fine():
     common = nn.Linear(64, 8).requires_grad_(False)
     before = common.weight.clone()

@@ -10,10 +10,11 @@ from pushcen.memory import keep_freed_memory
 
 STORY = """
 import resource, torch
-from pushcen.learning import Learner, Task, Training, Work
+from pushcen.learning import Learner, Task, TrainingOptions, Work
 
 model = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 5), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(25088, 10))
-learner = Learner(Task(model, (torch.randn(64, 3, 32, 32), torch.randint(10, (64,)))), training=Training(epochs=4))
+data = torch.randn(64, 3, 32, 32), torch.randint(10, (64,))
+learner = Learner(Task(model, data), training=TrainingOptions(epochs=4))
 for _ in range(3):
     learner.step(Work(own=1, models=[]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 from typer.testing import CliRunner
 
 from pushcen.cli import app
-from pushcen.errors import OptionError, TaskError
+from pushcen.errors import OptionError, PushcenError, TaskError
 from pushcen.learning import CentroidUpdate, Learner, State, Task, TrainingOptions, Work, build_task
 from tests.learning.tasks import tiny_data, tiny_model
 from tests.learning.test_task import Rows
@@ -38,6 +38,7 @@ SAME = {
     "a dataset of lists of floats": Rows(X, Y, lambda x: torch.tensor(x.tolist(), dtype=torch.float64)),
     "a named tuple": Pair(X, Y),
     "samples that are named tuples": [Pair(x, y) for x, y in zip(X, Y, strict=True)],
+    "arrays that run backwards": (X.flip(0).numpy()[::-1], Y.flip(0).numpy()[::-1]),
     "samples that are lists": [[x, y] for x, y in zip(X, Y, strict=True)],
 }
 
@@ -76,6 +77,8 @@ REFUSED = {
     "a generator": ((one for one in [(X, Y)]), "is a generator: must be two tensors"),
     "nothing": (None, "is a NoneType: must be two tensors"),
     "numbers": ((1, 2), r"is \(int, int\): must be two tensors"),
+    "lists": ((X.tolist(), Y.tolist()), r"is \(\(\(float, .{,300}: must be two tensors"),
+    "wide numbers": ((X.numpy().astype(np.longdouble), Y), "has an array .* must be numbers, of float64 at most"),
     "texts": ((np.array(["a", "b"]), Y[:2]), r"has an array \[2\] of <U1: must be numbers"),
 }
 
@@ -85,6 +88,31 @@ def test_what_holds_no_samples_is_refused_at_once(form):
     samples, text = REFUSED[form]
     with pytest.raises(TaskError, match=f"the training data of client 7 {text}"):
         learner_of(samples)
+
+
+def test_arrays_that_may_only_be_read_are_taken_without_a_word(recwarn):
+    inputs = X.numpy().copy()
+    inputs.flags.writeable = False
+    learner_of((inputs, Y)).step(Work(1, []))
+    assert not recwarn.list
+
+
+UNUSABLE = {
+    "a class for a model": ({"model": nn.Linear}, "the task's model is <class .*Linear'>: must be a torch.nn.Module"),
+    "no model": ({"model": lambda x: x}, "the task's model is <function .*: must be a torch.nn.Module"),
+    "no values": ({"model": nn.Linear(3, 2, device="meta")}, "weight of the model is on the meta device"),
+    "no loss": ({"loss": None}, "the task's loss is None: must be a function"),
+    "a filter of names": ({"share": ["weight"]}, r"the task's share is \['weight'\]: must be a function"),
+    "nothing shared": ({"share": lambda name: False}, "nothing of this model is shared"),
+    "no shapes": ({"model": nn.LazyLinear(2)}, "weight has no shape yet"),
+}
+
+
+@pytest.mark.parametrize("form", UNUSABLE)
+def test_what_is_no_model_and_no_function_is_refused_with_the_clients_name(form):
+    given, text = UNUSABLE[form]
+    with pytest.raises(PushcenError, match=f"client 7: {text}"):
+        Learner(Task(**({"model": tiny_model(), "train": (X, Y)} | given)), client="client 7")
 
 
 BATCHLESS = {

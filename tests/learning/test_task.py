@@ -1,5 +1,7 @@
 """What a user brings: samples of any kind, any model; and what is refused, by name."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -368,6 +370,21 @@ def test_dropout_under_another_name_zeroes_single_values_from_the_clients_stream
         outputs.append(model[0](torch.ones(4, 3, 8)))
     assert torch.equal(*outputs)
     assert any(0 < channel.count_nonzero() < 8 for sample in outputs[0] for channel in sample)
+
+
+def test_a_dropout_layer_with_a_forward_by_itself_keeps_it_too():
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 4))
+    model[0].forward = lambda x: x + 1
+    Learner(Task(model, (X, Y)))
+    assert torch.equal(model[0](X), X + 1)
+
+
+def test_a_copy_of_a_model_in_training_is_evaluated_without_dropout():
+    model = nn.Sequential(nn.Dropout(0.5), nn.Linear(6, 4))
+    Learner(Task(model, (X, Y)))
+    copied = copy.deepcopy(model.train()).eval()
+    assert torch.equal(copied[0](X), X)
+    assert not torch.equal(model[0](X), X)
 
 
 def test_a_probability_that_changes_is_heeded():

@@ -8,12 +8,12 @@ from typing import ClassVar, Self, cast
 import numpy as np
 import torch
 
-from pushcen.codec import cpu
+from pushcen.codec import numba_kernels
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.clustering import Profile, check_options, fit, kernels, largest
 from pushcen.codec.codebook import Values
 from pushcen.codec.codec import Codec, Rows, check_values
-from pushcen.codec.cpu import Bytes
+from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.schema import Entry, Schema
 from pushcen.codec.wire import Header
 from pushcen.errors import PayloadError
@@ -78,7 +78,7 @@ class Centroids(Codec, plain_name="centroids"):
                 yield entry, row
 
     def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
-        """Encode the rows into `body`, which is `size` bytes long and has `cpu.SPARE` more behind it."""
+        """Encode the rows into `body`, which is `size` bytes long and has `numba_kernels.SPARE` more behind it."""
         tables, plain, zeros, packed = self._sections(schema, body)
         lengths = schema.packed(self.bits).lengths
         layer = at = begin = 0
@@ -115,7 +115,7 @@ class Centroids(Codec, plain_name="centroids"):
             return
         begin = 0
         for entry, length in zip(schema.clustered, lengths, strict=True):
-            highest = cpu.highest_index(packed[begin : begin + length], bits, entry.size)
+            highest = numba_kernels.highest_index(packed[begin : begin + length], bits, entry.size)
             begin += length
             if highest >= self.clusters:
                 raise PayloadError(f"{entry.name} has index {highest}, beyond its {self.clusters} centroids")

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pushcen.codec import cpu, torch_kernels
+from pushcen.codec import numba_kernels, torch_kernels
 from pushcen.codec.bins import LIMIT, Bins, sample_stride
 from pushcen.codec.codebook import Codebook
 from pushcen.codec.optimum import best_centroids
@@ -124,9 +124,9 @@ def kernels(weights: torch.Tensor) -> ModuleType:
     """Return the module that has the kernels for the device that `weights` are on.
 
     >>> kernels(torch.ones(1)).__name__
-    'pushcen.codec.cpu'
+    'pushcen.codec.numba_kernels'
     """
-    return cpu if weights.device.type == "cpu" else torch_kernels
+    return numba_kernels if weights.device.type == "cpu" else torch_kernels
 
 
 def check_options(clusters: int, profile: str) -> None:

@@ -12,11 +12,11 @@ from typing import ClassVar, Self
 import numpy as np
 import torch
 
-from pushcen.codec import cpu
+from pushcen.codec import numba_kernels
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.bins import LIMIT
 from pushcen.codec.codebook import Values
-from pushcen.codec.cpu import Bytes
+from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Entry, Schema
 from pushcen.codec.wire import Header
@@ -89,7 +89,7 @@ class Codec:
         raise NotImplementedError
 
     def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
-        """Encode the rows into `body`, behind which there are `cpu.SPARE` bytes more."""
+        """Encode the rows into `body`, behind which there are `numba_kernels.SPARE` bytes more."""
         raise NotImplementedError
 
     def check(self, schema: Schema, body: Bytes) -> None:
@@ -123,5 +123,5 @@ def check_values(values: Values) -> None:
     Traceback (most recent call last):
     pushcen.errors.PayloadError: the payload has a value that is not finite, or larger than 2**60
     """
-    if cpu.largest_value(values) > LIMIT:
+    if numba_kernels.largest_value(values) > LIMIT:
         raise PayloadError("the payload has a value that is not finite, or larger than 2**60")

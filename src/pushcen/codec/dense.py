@@ -10,7 +10,7 @@ from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.clustering import kernels, largest
 from pushcen.codec.codebook import Values
 from pushcen.codec.codec import Codec, Rows, check_values
-from pushcen.codec.cpu import Bytes
+from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.schema import Schema
 from pushcen.codec.wire import Header
 from pushcen.errors import ModelError, OptionError

@@ -10,8 +10,8 @@ from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.clustering import largest
 from pushcen.codec.codebook import Values
 from pushcen.codec.codec import Codec, Rows, check_values
-from pushcen.codec.cpu import Bytes
 from pushcen.codec.cut import Cut
+from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Schema
 from pushcen.codec.wire import Header

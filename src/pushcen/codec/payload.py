@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import cpu
+from pushcen.codec import numba_kernels
 from pushcen.codec.accumulator import Accumulator, Weight, check_weight
 from pushcen.codec.centroids import Centroids
 from pushcen.codec.clustering import flatten
 from pushcen.codec.codec import OWN, Codec
-from pushcen.codec.cpu import Bytes
+from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codec_of
 from pushcen.codec.schema import Entry, Schema
@@ -97,7 +97,7 @@ def encode(
             raise OptionError(f"left: must be a row of {schema.size} values, not {list(left.shape)}")
         rows = codec.with_left(rows, schema, left)
     length, begin = payload_size(schema, codec), HEADER + len(codec.mark)
-    data = np.empty(length + cpu.SPARE, np.uint8)
+    data = np.empty(length + numba_kernels.SPARE, np.uint8)
     codec.write(rows, schema, data[begin:])
     fingerprint = None if reference is None else reference.fingerprint
     header = Header(codec.code, codec.parameter, length, schema.fingerprint, fingerprint or NO_REFERENCE)

@@ -2,9 +2,9 @@
 
 from pushcen.codec.centroids import Centroids
 from pushcen.codec.codec import MARK, OWN, Codec, own_codecs
-from pushcen.codec.cpu import Bytes
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
+from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.wire import Header
 from pushcen.errors import OptionError, PayloadError
 

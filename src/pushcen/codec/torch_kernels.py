@@ -1,4 +1,4 @@
-"""The passes of `cpu.py` as torch operations, for tensors on any device. Same functions, same results.
+"""The passes of `numba_kernels.py` as torch operations, for tensors on any device. Same functions, same results.
 
 Work goes in chunks, so that no temporary grows with the layer.
 """
@@ -45,7 +45,7 @@ def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]
     return counts.cpu().numpy(), sums.cpu().numpy(), largest(weights)
 
 
-def assign(weights: torch.Tensor, cells: Codebook, bins: Bins) -> torch.Tensor:  # noqa: ARG001 (same as in cpu.py)
+def assign(weights: torch.Tensor, cells: Codebook, bins: Bins) -> torch.Tensor:  # noqa: ARG001 (same as in numba_kernels.py)
     """Return each weight's index, one byte each.
 
     >>> cells = Codebook.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pushcen.codec import Accumulator, Codec, Payload, Schema, accumulate
+from pushcen.codec import Accumulator, Codec, Payload, accumulate
 from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError, PayloadError
@@ -18,7 +18,7 @@ from pushcen.learning.evaluation import score
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.frozen import Frozen
 from pushcen.learning.mistakes import all_finite, blaming, has_nan
-from pushcen.learning.modules import device_named, extra_state, number_type
+from pushcen.learning.modules import device_named, extra_state, number_type, schema_of
 from pushcen.learning.noise import Noise
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
@@ -52,6 +52,7 @@ class Learner:
         client: str = "the client",
         seed: int | Sequence[int] = 0,
     ) -> None:
+        task.check(client)
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
         keep_freed_memory()
@@ -60,8 +61,8 @@ class Learner:
         self.device = device_named(training.device)
         self.model = task.model.to(self.device)
         self.frozen = Frozen(self.model, client)
-        shared = self.frozen.leave_out(task.share)
-        self.schema = Schema.of(self.model, shared, batch_norm=training.batch_norm == "shared")
+        shared, statistics = self.frozen.leave_out(task.share), training.batch_norm == "shared"
+        self.schema = schema_of(self.model, shared, batch_norm=statistics, client=client)
         self._batches, self._clustering, drops = (
             np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)
         )

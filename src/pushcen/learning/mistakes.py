@@ -86,5 +86,6 @@ def form_of(thing: Any) -> str:
         return "{" + ", ".join(f"{key}: {form_of(value)}" for key, value in list(thing.items())[:8]) + "}"
     if isinstance(thing, tuple | list):
         inner = ", ".join(map(form_of, thing[:8])) + (", ..." if len(thing) > 8 else "")
+        inner = f"{inner[:120]} ..." if len(inner) > 120 else inner
         return f"({inner})" if isinstance(thing, tuple) else f"[{inner}]"
     return type(thing).__name__

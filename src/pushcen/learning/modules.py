@@ -1,13 +1,17 @@
 """What has to be known of a user's model beside its tensors."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
 
-from pushcen.errors import OptionError, TaskError
-from pushcen.learning.mistakes import told
+from pushcen.codec import Schema
+from pushcen.codec.schema import Share
+from pushcen.errors import ModelError, OptionError, TaskError
+from pushcen.learning.mistakes import blaming, told
 
 
 def device_named(name: str) -> torch.device:
@@ -53,3 +57,34 @@ def extra_state(model: nn.Module, client: str) -> dict[str, Any]:
                 "lists and dicts of them by text"
             )
     return extra
+
+
+def schema_of(model: nn.Module, share: Share, *, batch_norm: bool, client: str) -> Schema:
+    """Return the schema of what a client shares; what is wrong with it is told with the client's name.
+
+    >>> schema_of(nn.Linear(2, 1), lambda name: False, batch_norm=False, client="client 7")
+    Traceback (most recent call last):
+    pushcen.errors.ModelError: client 7: nothing of this model is shared; ...
+    """
+    try:
+        with blaming(f"{client}, share=", ()):
+            return Schema.of(model, share, batch_norm=batch_norm)
+    except ModelError as error:
+        raise ModelError(f"{client}: {error}") from error
+
+
+def changing_tensors(model: nn.Module, schema: Schema) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield what an event changes, by name: what trains or travels, and the statistics that norms gather in training.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2).requires_grad_(False), nn.BatchNorm1d(2, affine=False), nn.Linear(2, 1))
+    >>> [name for name, _ in changing_tensors(model, Schema.of(model[2]))]
+    ['2.weight', '2.bias', '1.running_mean', '1.running_var']
+    """
+    travels = {entry.name for entry in schema.entries}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad or name in travels:
+            yield name, parameter
+    norms = {name for name, module in model.named_modules() if isinstance(module, _NormBase) and module.training}
+    for name, buffer in model.named_buffers():
+        if name in travels or (name.rpartition(".")[0] in norms and buffer.is_floating_point()):
+            yield name, buffer

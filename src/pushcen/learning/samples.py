@@ -1,5 +1,6 @@
 """Batches from whatever holds a client's samples. Tensors are gathered in one call, with no loop over samples."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -115,9 +116,15 @@ def check(samples: Samples, what: str, *, empty: bool = False) -> None:
 def _tensors(values: Any, what: str) -> Any:
     """Turn arrays into tensors, however they are nested."""
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "biufc":
-            raise TaskError(f"{what} has an array {list(values.shape)} of {values.dtype}: must be numbers")
-        return torch.from_numpy(values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("=")))
+        if values.dtype.kind not in "biufc" or values.dtype.char in "gG":
+            raise TaskError(
+                f"{what} has an array {list(values.shape)} of {values.dtype}: must be numbers, of float64 at most"
+            )
+        if any(stride < 0 for stride in values.strides):
+            values = values.copy()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is never written to may be read-only
+            return torch.from_numpy(values.astype(values.dtype.newbyteorder("="), copy=False))
     if isinstance(values, dict):
         return {key: _tensors(value, what) for key, value in values.items()}
     return tuple(_tensors(value, what) for value in values) if isinstance(values, tuple | list) else values

@@ -83,6 +83,27 @@ class Task:
     metric: Callable[[Any, Any], torch.Tensor] = correct
     share: Share | None = None
 
+    def check(self, client: str) -> None:
+        """Refuse what is no model or no function; `client` names whose task it is.
+
+        >>> Task(nn.Linear, train=[]).check("client 7")
+        Traceback (most recent call last):
+        pushcen.errors.TaskError: client 7: the task's model is <class 'torch.nn.modules.linear.Linear'>: must be ...
+        """
+        if not isinstance(self.model, nn.Module):
+            raise TaskError(
+                f"{client}: the task's model is {self.model!r:.80}: must be a torch.nn.Module, made already"
+            )
+        empty = next((name for name, one in self.model.named_parameters() if one.is_meta), None)
+        if empty is not None:
+            raise TaskError(
+                f"{client}: {empty} of the model is on the meta device: must have values, by load_weights, say"
+            )
+        for name in ("loss", "metric", "share"):
+            given = getattr(self, name)
+            if not callable(given) and not (name == "share" and given is None):
+                raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")
+
 
 TaskFunction = Callable[[int, int], Task]
 """Makes the task of client number `client` of `clients`."""

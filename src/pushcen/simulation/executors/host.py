@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pushcen.errors import LearningError
 from pushcen.learning import Learner, Samples, TaskFunction, TrainingOptions, build_task
+from pushcen.learning.modules import changing_tensors
 from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
 from pushcen.streams import seed_of
@@ -75,12 +76,13 @@ class Host:
         return self._global
 
     def _check_own(self, client: int, learner: Any) -> None:
-        """Refuse a model that trains another client's tensors, too."""
+        """Refuse a model that changes another client's tensors, too."""
         if not isinstance(learner, Learner):
             return
-        for name, parameter in learner.model.named_parameters():
-            if parameter.requires_grad and parameter.numel():
-                owner = self._owners.setdefault((parameter.device, parameter.data_ptr()), client)
+        learner.model.train()  # shows which norms stay as they are
+        for name, tensor in changing_tensors(learner.model, learner.schema):
+            if tensor.numel():
+                owner = self._owners.setdefault((tensor.device, tensor.data_ptr()), client)
                 if owner != client:
                     raise LearningError(
                         f"client {client}: {name} of its model is client {owner}'s own tensor: the task function must "

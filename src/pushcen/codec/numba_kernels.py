@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pushcen.codec import compiled
+from pushcen.codec import numba_loops
 from pushcen.codec.bins import Bins
 from pushcen.codec.codebook import Codebook, Values
 from pushcen.codec.jit import read_only
@@ -37,7 +37,7 @@ def largest(weights: torch.Tensor) -> float:
 
 def largest_value(values: Values) -> float:
     """Return what `largest` does, for an array."""
-    return _magnitude(compiled.largest_bits(values.view(np.int32)))
+    return _magnitude(numba_loops.largest_bits(values.view(np.int32)))
 
 
 def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]:
@@ -50,7 +50,7 @@ def histogram(weights: torch.Tensor, bins: Bins) -> tuple[Floats, Floats, float]
     (array([1., 0., 2., 1.]), array([-0.75,  0.  ,  0.5 ,  9.  ]), 9.0)
     """
     counts, sums = np.zeros(2 * bins.half, np.uint32), np.zeros(2 * bins.half)
-    most = compiled.fill(*_views(weights, bins), counts, sums, *_room(compiled.BLOCK, np.int32, np.uint32))
+    most = numba_loops.fill(*_views(weights, bins), counts, sums, *_room(numba_loops.BLOCK, np.int32, np.uint32))
     return counts.astype(np.float64), sums, _magnitude(most)
 
 
@@ -62,7 +62,7 @@ def assign(weights: torch.Tensor, cells: Codebook, bins: Bins) -> torch.Tensor:
     tensor([0, 1, 1, 2], dtype=torch.uint8)
     """
     indices = torch.empty(weights.numel(), dtype=torch.uint8)
-    compiled.assign(*_prepared(weights, cells, bins), indices.numpy())
+    numba_loops.assign(*_prepared(weights, cells, bins), indices.numpy())
     return indices
 
 
@@ -72,8 +72,8 @@ def assign_packed(weights: torch.Tensor, cells: Codebook, bins: Bins, bits: int,
     `out` needs `SPARE` bytes more than that, which are overwritten.
     """
     words = _overlapping(out, bits, -(-weights.numel() // 8))
-    indices = _room(compiled.BLOCK, np.uint8, np.uint64)
-    compiled.assign_packed(*_prepared(weights, cells, bins), *indices, bits, words)
+    indices = _room(numba_loops.BLOCK, np.uint8, np.uint64)
+    numba_loops.assign_packed(*_prepared(weights, cells, bins), *indices, bits, words)
 
 
 def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: torch.Tensor) -> None:
@@ -88,8 +88,8 @@ def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: tor
     full[:, : tables.shape[1]] = tables
     words = _overlapping(packed, 1, max(0, packed.size - SPARE))
     pairs = _room(2 * full.shape[1] ** 2 if bits <= _PAIRED else 0, np.float32, np.uint64)
-    block = _room(compiled.BLOCK, np.float32, np.uint64)
-    compiled.add_layers(read_only(packed), read_only(words), bits, full, spans, *pairs, *block, into.numpy())
+    block = _room(numba_loops.BLOCK, np.float32, np.uint64)
+    numba_loops.add_layers(read_only(packed), read_only(words), bits, full, spans, *pairs, *block, into.numpy())
 
 
 def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) -> None:
@@ -100,7 +100,7 @@ def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) 
     >>> into
     tensor([1.5000, 1.0000, 1.0000, 2.0000])
     """
-    compiled.add_values(read_only(values), np.float32(weight), spans, into.numpy())
+    numba_loops.add_values(read_only(values), np.float32(weight), spans, into.numpy())
 
 
 def highest_index(packed: Bytes, bits: int, count: int) -> int:
@@ -109,7 +109,7 @@ def highest_index(packed: Bytes, bits: int, count: int) -> int:
     >>> highest_index(np.array([0b10_00_01], np.uint8), 2, 3)
     2
     """
-    return int(compiled.highest_index(read_only(packed), bits, count))
+    return int(numba_loops.highest_index(read_only(packed), bits, count))
 
 
 def _magnitude(bits: int) -> float:
@@ -131,8 +131,8 @@ def _prepared(weights: torch.Tensor, cells: Codebook, bins: Bins) -> tuple[Any, 
     thresholds[:-1] = cells.thresholds
     views, lookup = _views(weights, bins), np.empty(2 * bins.half, np.uint16)
     places = np.empty(thresholds.size, np.int32)
-    compiled.fill_lookup(thresholds, thresholds.view(np.int32), *views[2:], places, lookup)
-    return *views, lookup, thresholds, *_room(compiled.BLOCK, np.int32, np.uint32)
+    numba_loops.fill_lookup(thresholds, thresholds.view(np.int32), *views[2:], places, lookup)
+    return *views, lookup, thresholds, *_room(numba_loops.BLOCK, np.int32, np.uint32)
 
 
 def _room(size: int, kind: type[np.generic], other: type[np.generic]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The CPU's inner loops, compiled by numba; `cpu.py` says what they are for and is the only one to call them.
+"""The CPU's inner loops, compiled by numba; `numba_kernels.py` says what they are for and is the only one to call them.
 
 What a loop needs room for is given to it, in each of the types that it is seen as: that is quicker to compile. No loop
 tests an index against its array: a bin is cut off at the outermost, and packed indices have been checked.
