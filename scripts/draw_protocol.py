@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pushcen.bench.averaging import Links, paper, unbalanced
 from pushcen.drawing import BLUE, GREEN, GREY, ORANGE, SKY, YELLOW, canvas, drawing, legend_below, write
-from pushcen.protocol import Buffer, pushcen
+from pushcen.protocol import Buffer, ByMass, Rules, Whole
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
 SEEDS = range(20)
@@ -25,7 +25,8 @@ def averaging():
     print("|---|---|---|---|---|")
     figure, (upper, lower) = canvas(2, height=5.6, sharex=True)
     for (label, (buffer, links)), colour, style in zip(CASES.items(), COLOURS, STYLES, strict=True):
-        traces = [unbalanced(pushcen(buffer, receivers=0), seed, links).run(150, 2) for seed in SEEDS]
+        rules = Rules(buffer, ByMass(), Whole(receivers=0))
+        traces = [unbalanced(rules, seed, links).run(150, 2) for seed in SEEDS]
         offsets = [abs(trace.offset) for trace in traces]
         root = statistics.fmean(offset**2 for offset in offsets) ** 0.5
         spread, live = max(trace.spread for trace in traces), min(trace.live[-1] for trace in traces)

@@ -15,7 +15,7 @@ OWN = """
 from dataclasses import dataclass
 from typing import ClassVar
 from pushcen.methods import Method
-from pushcen.protocol import rules
+from pushcen.protocol import Equal, Rules, Whole
 
 @dataclass(frozen=True)
 class Gossip(Method):
@@ -23,7 +23,7 @@ class Gossip(Method):
     peers: int = 1
 
     def rules(self, place):
-        return rules.async_dfedavg(receivers=self.peers)
+        return Rules(weights=Equal(), outbox=Whole(self.peers))
 
 nothing = 5
 """
@@ -111,7 +111,7 @@ REFUSED = [
     ("pushcen", {"strength": -1}, r"method\.strength = -1"),
     ("pushcen", {"scale": "median"}, r"method\.scale = 'median': must be sum or mean"),
     ("pushcen", {"profile": "fast"}, "profile = 'fast'"),
-    ("pushcen", {"mass": "lose"}, "mass = 'lose': must be 'keep' or 'drop'"),
+    ("pushcen", {"mass": "lose"}, "mass = 'lose': must be one of keep, drop"),
     ("pushcen", {"limit": -1}, "limit = -1"),
     ("push-sum", {"limit": 1.5}, r"limit = 1\.5"),
     ("async-dfedavg", {"mass": "hold"}, "mass = 'hold'"),
@@ -142,11 +142,11 @@ def test_pushcens_options_reach_its_rules_and_its_update():
         full_after=3,
     )
     rules, update = method.rules(Place("a")), method.update()
-    assert (rules.inbox.limit, rules.inbox.mass, rules.outbox.receivers, rules.join_mass) == (4, "drop", 3, UNIT)
+    assert (rules.inbox.limit, rules.inbox.mass, rules.outbox.receivers, rules.join_mass) == (4, "drop", 3, True)
     assert isinstance(update, CentroidUpdate)
     assert (update._clusters, update._strength, update._scale, update._masked) == (16, 0.5, "mean", False)
     assert rules.full_after == 3
-    assert PushCen().rules(Place("a")).join_mass == 0
+    assert PushCen().rules(Place("a")).join_mass is False
 
 
 def test_every_client_has_an_update_of_its_own():

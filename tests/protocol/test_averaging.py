@@ -3,12 +3,12 @@
 import pytest
 
 from pushcen.bench.averaging import Links, paper, unbalanced
-from pushcen.protocol import Buffer, audit, pushcen
+from pushcen.protocol import Buffer, ByMass, Rules, Whole, audit
 
 
 @pytest.mark.parametrize("links", [Links(), Links(fails=0.3)])
 def test_textbook_push_sum_finds_the_true_average(links):
-    trace = unbalanced(pushcen(Buffer(4, "keep", newest_only=False), receivers=0), 1, links).run(100, 100)
+    trace = unbalanced(Rules(Buffer(4, "keep", newest_only=False), ByMass(), Whole(0)), 1, links).run(100, 100)
     assert trace.error[-1] < 1e-9
     assert trace.live == [1.0]
 
@@ -21,7 +21,7 @@ def test_keep_agrees_near_the_true_average_and_drop_farther_off():
             ("doubt", Buffer(4), Links(doubt=0.3)),
             ("drop", Buffer(4, "drop"), Links()),
         ):
-            trace = unbalanced(pushcen(buffer, receivers=0), seed, links, peers=100).run(100, 100)
+            trace = unbalanced(Rules(buffer, ByMass(), Whole(0)), seed, links, peers=100).run(100, 100)
             offsets[case].append(abs(trace.offset))
             if case != "drop":
                 assert trace.spread < 1e-9, "consensus"

@@ -3,7 +3,7 @@
 import pytest
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol import UNIT, Answer, Buffer, Contact, Envelope, Farewell, Peer, pushcen
+from pushcen.protocol import UNIT, Answer, Buffer, Contact, Envelope, Farewell, Peer, Rules
 
 from .test_rules import push
 from .world import World
@@ -130,7 +130,7 @@ def test_an_arrival_says_what_hearing_it_would():
 
 @pytest.mark.parametrize("mass", ["keep", "drop"])
 def test_abort_after_an_event_was_served_again_keeps_the_mass_and_the_newer_model(mass):
-    peer = Peer.found("me", pushcen(Buffer(limit=1, mass=mass)))
+    peer = Peer.found("me", Rules(Buffer(limit=1, mass=mass)))
     peer.receive(envelope(1, 10, "old"))
     peer.begin()
     peer.receive(envelope(2, 10, "new"))
@@ -145,7 +145,7 @@ def test_abort_after_an_event_was_served_again_keeps_the_mass_and_the_newer_mode
 
 
 def test_abort_after_serving_again_and_a_fold_counts_everything_once():
-    peer = Peer.found("me", pushcen(Buffer(limit=1)))
+    peer = Peer.found("me", Rules(Buffer(limit=1)))
     peer.receive(envelope(1, 10, "old"))
     peer.begin()
     peer.receive(envelope(2, 10, "new"))

@@ -5,21 +5,9 @@ from random import Random
 
 import pytest
 
-from pushcen.protocol import (
-    UNIT,
-    Answer,
-    Buffer,
-    Contact,
-    Envelope,
-    Farewell,
-    Peer,
-    async_dfedavg,
-    audit,
-    divshare,
-    pushcen,
-    swift_random,
-)
+from pushcen.protocol import UNIT, Answer, Buffer, Contact, Envelope, Equal, Farewell, KeepLatest, Peer, Rules, audit
 
+from .rules import EQUAL, LATEST, PARTS
 from .test_rules import deliver_all, push
 from .world import World
 
@@ -109,7 +97,7 @@ def test_what_waits_on_a_link_that_is_over_is_credited_first():
 def test_nothing_is_lost_in_a_storm_of_epochs(seed, mass):
     """Copies of everything ever sent come late, and again, while peers leave, come back, crash and are forgotten."""
     rng = Random(seed)
-    rules = pushcen(Buffer(limit=rng.choice([0, 1, 16]), mass=mass, newest_only=rng.random() < 0.7))
+    rules = Rules(Buffer(limit=rng.choice([0, 1, 16]), mass=mass, newest_only=rng.random() < 0.7))
     world = World(4, rules, most=rng.choice([None, UNIT]))
     everything = []
     for _ in range(150):
@@ -142,23 +130,23 @@ def test_nothing_is_lost_in_a_storm_of_epochs(seed, mass):
     assert world.stranded() == 0
 
 
-@pytest.mark.parametrize("rules", [async_dfedavg(), swift_random(), divshare()])
+@pytest.mark.parametrize("rules", [EQUAL, LATEST, PARTS])
 def test_methods_without_mass_keep_nothing_of_earlier_epochs(rules):
     peer = Peer.found("me", rules)
     for epoch in range(1, 200):
         for name in "abc":
-            part = epoch % 3 if rules == divshare() else 0
+            part = epoch % 3 if rules == PARTS else 0
             assert peer.receive(Envelope(f"{name}/{epoch}", "me/1", part, 5, 0, None)).news
         peer.begin()
         peer.finish([Contact(f"a/{epoch}", 1)], None)
     assert len(peer.credited) <= 3
     assert peer.receive(Envelope("a/7", "me/1", 0, 9, 0, None)).reason == "epoch"
     assert len(json.dumps(peer.save())) < 600
-    assert len(peer.begin().models) == (3 if rules == swift_random() else 0)
+    assert len(peer.begin().models) == (3 if rules == LATEST else 0)
 
 
 def test_random_swift_keeps_a_bounded_number_of_models_and_none_of_who_is_gone():
-    peer = Peer.found("me", swift_random(limit=3))
+    peer = Peer.found("me", Rules(KeepLatest(limit=3), Equal()))
     for name in "abcda":
         peer.receive(Envelope(f"{name}/2", "me/1", 0, ord(name) + peer.events, 0, f"{name}'s"))
         peer.begin()
@@ -183,7 +171,7 @@ def test_the_audit_of_a_dropped_link_knows_who_is_missing():
     assert (report.balanced, report.missing) == (True, {"p2": -UNIT}), "it brought a unit along, and gave it away"
 
 
-@pytest.mark.parametrize("rules", [pushcen(), async_dfedavg()])
+@pytest.mark.parametrize("rules", [Rules(), EQUAL])
 def test_answers_of_who_was_never_sent_anything_leave_nothing_behind(rules):
     peer = Peer.found("me", rules)
     peer.most = UNIT
@@ -211,7 +199,7 @@ def test_a_farewell_that_comes_after_a_later_epoch_lets_the_link_be_dropped(wait
 
 
 def test_a_part_of_any_number_is_dropped_with_its_epoch():
-    peer = Peer.found("me", divshare())
+    peer = Peer.found("me", PARTS)
     for part in (1, 2**32 - 1):
         peer.receive(Envelope("a/1", "me/1", part, 1, 0, None))
     for _ in range(2):

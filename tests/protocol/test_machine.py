@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from pushcen.protocol import UNIT, Buffer, Peer, name_of, pushcen
+from pushcen.protocol import UNIT, Buffer, Peer, Rules, name_of
 
 from .world import World
 
@@ -43,7 +43,7 @@ class Anything(RuleBasedStateMachine):
         )
         full_after = data.draw(st.sampled_from([0, 1, 7]))
         most = data.draw(st.sampled_from([None, None, 4 * UNIT, UNIT, UNIT // 8]))
-        self.world = World(4, pushcen(buffer, full_after=full_after), self.peer, most)
+        self.world = World(4, Rules(buffer, full_after=full_after), self.peer, most)
         self.untold = []
 
     def names(self, *status):

@@ -10,19 +10,25 @@ from hypothesis import strategies as st
 from pushcen.errors import OptionError, ProtocolError
 from pushcen.protocol import (
     UNIT,
+    Buffer,
     Contact,
     Envelope,
+    Equal,
+    Fixed,
+    Fragments,
+    KeepLatest,
     Peer,
-    async_dfedavg,
-    divshare,
-    independent,
+    Rules,
+    Whole,
     peer_id,
-    swift,
-    swift_random,
 )
 from pushcen.protocol.graphs import k_out, ring, small_world, star, swift_coefficients
-from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Rules
-from pushcen.protocol.weights import Fixed
+
+from .rules import ALONE, EQUAL, LATEST, PARTS
+
+
+def swift(coefficients, start, every=1):
+    return Rules(KeepLatest(tuple(coefficients), start, every), Fixed(coefficients), Whole(0))
 
 
 def envelope(sender, sequence, payload, part=0):
@@ -34,7 +40,7 @@ def models(event):
 
 
 def test_async_dfedavg_is_the_plain_mean_of_the_newest_and_moves_no_mass():
-    peer = Peer.found("me", async_dfedavg())
+    peer = Peer.found("me", EQUAL)
     for env in (envelope("b", 1, "b1"), envelope("a", 1, "a1"), envelope("b", 2, "b2"), envelope("b", 1, "late")):
         peer.receive(env)
     event = peer.begin()
@@ -45,7 +51,7 @@ def test_async_dfedavg_is_the_plain_mean_of_the_newest_and_moves_no_mass():
     assert peer.serve("mine", limit=5) == []
 
 
-@pytest.mark.parametrize("rules", [async_dfedavg(), swift({}, None), swift_random(), divshare(), independent()])
+@pytest.mark.parametrize("rules", [EQUAL, swift({}, None), LATEST, PARTS, ALONE])
 def test_a_method_without_mass_founds_with_none_and_leaves_at_once(rules):
     peer = Peer.found("me", rules)
     older = Peer.restore(peer.save() | {"founded": UNIT, "held": UNIT}, rules)
@@ -60,14 +66,14 @@ def test_a_method_without_mass_founds_with_none_and_leaves_at_once(rules):
 
 
 def test_async_dfedavg_folds_what_the_bound_evicts_at_equal_weight():
-    peer = Peer.found("me", async_dfedavg(Buffer(limit=1)))
+    peer = Peer.found("me", Rules(Buffer(limit=1), Equal()))
     peer.receive(envelope("a", 1, "a1"))
     assert peer.receive(envelope("b", 1, "b1")).fold[0] == UNIT
     assert peer.begin().folded == UNIT
 
 
 def test_a_late_joiner_of_a_method_without_mass_pushes_at_once():
-    peer = Peer.join("me", async_dfedavg())
+    peer = Peer.join("me", EQUAL)
     assert peer.begin().own == UNIT
     assert len(peer.finish([Contact(peer_id("a", 1), 1)], "mine")) == 1
 
@@ -95,7 +101,7 @@ def test_swift_shows_the_same_again_after_an_abort():
 
 
 def test_swifts_random_variant_weighs_equally():
-    peer = Peer.found("me", swift_random())
+    peer = Peer.found("me", LATEST)
     peer.receive(envelope("a", 1, "a1"))
     for _ in range(2):
         assert models(peer.begin()) == [(1, "a1")]
@@ -103,7 +109,7 @@ def test_swifts_random_variant_weighs_equally():
 
 
 def test_divshare_keeps_the_newest_of_each_sender_and_part():
-    peer = Peer.found("me", divshare(parts=2, receivers=1))
+    peer = Peer.found("me", Rules(Buffer(limit=0), Equal(), Fragments(parts=2, receivers=1)))
     for env in (
         envelope("a", 2, "a2", 2),
         envelope("a", 2, "a1", 1),
@@ -121,19 +127,19 @@ def test_divshare_keeps_the_newest_of_each_sender_and_part():
 
 
 def test_divshare_refuses_a_part_that_goes_to_one_receiver_twice():
-    peer = Peer.found("me", divshare())
+    peer = Peer.found("me", PARTS)
     peer.begin()
     with pytest.raises(ProtocolError, match="listed once"):
         peer.finish([Contact(peer_id("a", 1), 1)] * 2, None, parts=[1, 1])
 
 
 def test_independent_takes_nothing_and_sends_nothing():
-    peer = Peer.found("me", independent())
+    peer = Peer.found("me", ALONE)
     assert not peer.receive(envelope("a", 1, "a1")).news
     assert (peer.begin().models, peer.rules.outbox.choose(lambda k: ["a"])) == ([], [])
 
 
-@pytest.mark.parametrize("rules", [swift({"a": UNIT // 4}, start="s"), divshare(), independent(), async_dfedavg()])
+@pytest.mark.parametrize("rules", [swift({"a": UNIT // 4}, start="s"), PARTS, ALONE, EQUAL])
 def test_a_snapshot_resumes_exactly(rules):
     peer = Peer.found("me", rules)
     peer.receive(envelope("a", 1, "a1"))
@@ -155,7 +161,7 @@ def test_rules_that_do_not_fit_are_refused():
     with pytest.raises(OptionError, match="1 or more"):
         Fragments(parts=0)
     with pytest.raises(ProtocolError, match="only whole models carry mass"):
-        Peer.found("me", async_dfedavg()).receive(Envelope("a/1", "me/1", 0, 1, 5, None))
+        Peer.found("me", EQUAL).receive(Envelope("a/1", "me/1", 0, 1, 5, None))
 
 
 def names(n):

@@ -3,7 +3,7 @@
 import pytest
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol import UNIT, Answer, Buffer, Peer, Receipt, peer_id, pushcen
+from pushcen.protocol import UNIT, Answer, Buffer, Peer, Receipt, Rules, peer_id
 
 from .world import World
 
@@ -349,14 +349,14 @@ RULES = {
 @pytest.mark.parametrize("number", RULES)
 def test_rule_holds(number):
     story, _ = RULES[number]
-    story(World(rules=pushcen(Buffer(limit=4))))
+    story(World(rules=Rules(Buffer(limit=4))))
 
 
 @pytest.mark.parametrize("number", RULES)
 def test_story_fails_without_the_rule(number):
     story, broken = RULES[number]
     with pytest.raises((AssertionError, ProtocolError, pytest.fail.Exception)):
-        story(World(rules=pushcen(Buffer(limit=4)), peer=broken))
+        story(World(rules=Rules(Buffer(limit=4)), peer=broken))
 
 
 def test_one_silent_peer_swallows_the_mass_of_those_who_push_without_a_hello():

@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol import Buffer, Contact, Envelope, Peer, async_dfedavg, audit, divshare, pushcen, swift_random
+from pushcen.protocol import Buffer, Contact, Envelope, Equal, Peer, Rules, audit
+
+from .rules import LATEST, PARTS
 
 RULES = {
-    "newest": pushcen(Buffer(limit=2)),
-    "drop": pushcen(Buffer(limit=2, mass="drop")),
-    "every": pushcen(Buffer(limit=2, newest_only=False)),
-    "plain": async_dfedavg(Buffer(limit=2)),
-    "standing": swift_random(),
-    "parts": divshare(),
+    "newest": Rules(Buffer(limit=2)),
+    "drop": Rules(Buffer(limit=2, mass="drop")),
+    "every": Rules(Buffer(limit=2, newest_only=False)),
+    "plain": Rules(Buffer(limit=2), Equal()),
+    "standing": LATEST,
+    "parts": PARTS,
 }
 ODD = st.one_of(
     st.none(),

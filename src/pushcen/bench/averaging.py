@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pushcen.protocol import (
-    UNIT,
     Buffer,
+    ByMass,
     Envelope,
     FixedGraph,
     NeighbourChoice,
@@ -19,8 +19,8 @@ from pushcen.protocol import (
     Peer,
     RandomNeighbours,
     Rules,
+    Whole,
     name_of,
-    pushcen,
 )
 from pushcen.protocol.graphs import check_connected, k_out
 
@@ -173,6 +173,6 @@ def paper(mass: str, seed: int, links: Links = Links(), peers: int = 100) -> Ave
     steps = {name: max(1, round(rng.lognormvariate(2.3, 0.6))) for name in names}
     late = {name: rng.uniform(10, 33) for name in rng.sample(names, peers // 10)}
     online = Online([name for name in names if name not in late])
-    rules = pushcen(Buffer(limit=16, mass=mass), receivers=10, join_mass=UNIT if mass == "drop" else 0)
+    rules = Rules(Buffer(limit=16, mass=mass), ByMass(), Whole(receivers=10), join_mass=mass == "drop")
     pace = {name: 0.1 * steps[name] for name in names}
     return Averaging(rules, RandomNeighbours(online, rng), pace, rng, links, online, late)

@@ -12,13 +12,15 @@ from pushcen.protocol import (
     Answer,
     BoundedView,
     Buffer,
+    ByMass,
     Contact,
     NeighbourChoice,
     Online,
     Peer,
     RandomNeighbours,
+    Rules,
+    Whole,
     peer_id,
-    pushcen,
 )
 
 RECEIVERS = 10
@@ -33,7 +35,7 @@ class ManyPeers:
 
     def __init__(self, peers: int, view: bool = True, seed: int = 0) -> None:
         self.rng = Random(seed)
-        rules = pushcen(Buffer(limit=LIMIT), receivers=RECEIVERS)
+        rules = Rules(Buffer(limit=LIMIT), ByMass(), Whole(RECEIVERS))
         self.peers = [Peer.found(f"p{i}", rules) for i in range(peers)]
         online = Online(self.peers)
         self.neighbours: NeighbourChoice[Peer] = (
@@ -129,7 +131,8 @@ def spread(view: bool, peers: int = 1000, pushes: int = 8, seed: int = 0) -> flo
     pace = {f"p{i}": 1.0 for i in range(peers)}
     online = Online(pace)
     neighbours: NeighbourChoice[str] = BoundedView(online, rng) if view else RandomNeighbours(online, rng)
-    return Averaging(pushcen(Buffer(limit=LIMIT), RECEIVERS), neighbours, pace, rng).run(pushes, every=pushes).spread
+    rules = Rules(Buffer(limit=LIMIT), ByMass(), Whole(RECEIVERS))
+    return Averaging(rules, neighbours, pace, rng).run(pushes, every=pushes).spread
 
 
 def run(events: int = 15_000) -> dict[str, Any]:

@@ -1,17 +1,24 @@
-"""Async-DFedAvg: the plain mean of the own model and what waits; dense models, or those of another codec."""
+"""Async-DFedAvg: the plain mean of the own model and what waits; dense models, or those of another codec.
+
+FedAvg with neither server nor rounds. McMahan et al.: Communication-Efficient Learning of Deep Networks from
+Decentralized Data (AISTATS 2017), https://arxiv.org/abs/1602.05629
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from pushcen.learning import CodedUpdate, Update, codec_named
 from pushcen.methods.method import Method, Place
-from pushcen.protocol import Buffer, Rules
-from pushcen.protocol import rules as protocol
+from pushcen.protocol import Buffer, Equal, Rules, Whole
 
 
 @dataclass(frozen=True)
 class AsyncDFedAvg(Method):
-    """The same buffer as PushCen's, all models weighed alike."""
+    """The same buffer as PushCen's, all models weighed alike.
+
+    merge    w <- (w + sum_j w_j) / (n + 1), over the n models that wait
+    push     w to each of k receivers
+    """
 
     name: ClassVar[str] = "async-dfedavg"
     title: ClassVar[str] = "Async-DFedAvg"
@@ -19,7 +26,7 @@ class AsyncDFedAvg(Method):
     receivers: int = 10
     limit: int = 16
     mass: str = "drop"
-    """drop: what the bound evicts is let go by; keep: it is folded into the next mean."""
+    """drop: what the bound evicts is ignored; keep: it is folded into the next mean."""
     newest_only: bool = True
     codec: str = "dense"
     """How models are sent: dense, centroids, or `module:Class`."""
@@ -29,8 +36,8 @@ class AsyncDFedAvg(Method):
         self.rules(Place("check"))
 
     def rules(self, place: Place) -> Rules:
-        """Average what waits."""
-        return protocol.async_dfedavg(Buffer(self.limit, self.mass, self.newest_only), self.receivers)
+        """Weigh the newest model of each sender alike."""
+        return Rules(Buffer(self.limit, self.mass, self.newest_only), Equal(), Whole(self.receivers))
 
     def update(self) -> Update:
         """Train plainly; send by the codec."""

@@ -1,4 +1,7 @@
-"""DivShare (Biswas et al., 2025): the model goes out in fragments, each to receivers of its own."""
+"""DivShare (Biswas et al., WWW 2025): the model goes out in fragments, each to receivers of its own.
+
+Boosting Asynchronous Decentralized Learning with Model Fragmentation, https://arxiv.org/abs/2410.12918
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,8 +10,7 @@ from pushcen.codec import Codec, Cut, Fragment
 from pushcen.errors import called
 from pushcen.learning import Update
 from pushcen.methods.method import Method, Place
-from pushcen.protocol import Rules
-from pushcen.protocol import rules as protocol
+from pushcen.protocol import Buffer, Equal, Fragments, Rules
 
 
 class FragmentUpdate(Update):
@@ -18,13 +20,17 @@ class FragmentUpdate(Update):
         self._cut = cut
 
     def codecs(self) -> dict[int, Codec]:
-        """Give every part its codec; parts are numbered from 1."""
+        """Return the codec of each part; parts are numbered from 1."""
         return {part + 1: Fragment(part, self._cut) for part in range(self._cut.parts)}
 
 
 @dataclass(frozen=True)
 class DivShare(Method):
-    """Each coordinate is averaged over the own model and the fragments that hold it."""
+    """Each coordinate is averaged over the own model and the fragments that hold it.
+
+    merge    w[c] <- (w[c] + sum_j w_j[c]) / (n_c + 1), over the n_c fragments that wait and hold coordinate c
+    push     each of `parts` fragments of w to `receivers` peers drawn for it
+    """
 
     name: ClassVar[str] = "divshare"
 
@@ -41,8 +47,8 @@ class DivShare(Method):
         self.rules(Place("check"))
 
     def rules(self, place: Place) -> Rules:
-        """Average the newest of each sender and fragment, weighed alike."""
-        return protocol.divshare(self.parts, self.receivers)
+        """Weigh the newest of each sender and fragment alike."""
+        return Rules(Buffer(limit=0), Equal(), Fragments(self.parts, self.receivers))
 
     def update(self) -> Update:
         """Send fragments."""

@@ -4,16 +4,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pushcen.methods.method import Method, Place
-from pushcen.protocol import Rules
-from pushcen.protocol import rules as protocol
+from pushcen.protocol import Equal, Nobody, NoInbox, Rules
 
 
 @dataclass(frozen=True)
 class Independent(Method):
-    """Nothing is sent, nothing is received."""
+    """Nothing is sent, nothing is received: w is what local training makes of it."""
 
     name: ClassVar[str] = "independent"
 
     def rules(self, place: Place) -> Rules:
-        """Talk to nobody."""
-        return protocol.independent()
+        """Send to nobody, and take nothing in."""
+        return Rules(NoInbox(), Equal(), Nobody())

@@ -10,7 +10,7 @@ from pushcen.protocol import Rules
 
 @dataclass(frozen=True)
 class Place:
-    """Where a client stands: its name, the fixed graph if there is one, and what stands for the common first model."""
+    """A client's place: its name, the fixed graph if there is one, and what stands for the common first model."""
 
     me: str
     edges: Mapping[str, Sequence[str]] | None = None
@@ -22,7 +22,7 @@ class Method:
     """One algorithm: a frozen dataclass whose fields are its options.
 
     `rules` is its protocol side (what may wait, what it weighs, who gets which part), `update` its learner's side (what
-    it does around local training, and what it sends). A subclass with a `name` is all there is to add.
+    it does around local training, and what it sends). A subclass with a `name` is all that has to be written.
 
     >>> class Mine(Method): ...
     >>> Mine.title
@@ -31,7 +31,7 @@ class Method:
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """What figures and tables call it: the class name, if it says nothing else."""
+    """What figures and tables call it: the class name by default."""
     needs_graph: ClassVar[bool] = False
     """Whether it only works on a fixed graph."""
 

@@ -1,4 +1,8 @@
-"""PushCen-ADFL (KDD '26): push-sum over centroids, with a regulariser that keeps weights near them."""
+"""PushCen-ADFL (KDD '26): push-sum over centroids, with a regulariser that keeps weights near them.
+
+Bai, Dong and Qin: On the Push-Based Asynchronous Federated Learning: A Bias-Correction Aggregation Approach,
+https://doi.org/10.1145/3770855.3817925
+"""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,17 +10,23 @@ from typing import ClassVar
 from pushcen.codec.clustering import Profile
 from pushcen.learning import CentroidUpdate, Update
 from pushcen.methods.method import Method, Place
-from pushcen.protocol import UNIT, Buffer, Rules
-from pushcen.protocol import rules as protocol
+from pushcen.protocol import Buffer, ByMass, Rules, Whole
 
 
 @dataclass(frozen=True)
 class PushCen(Method):
     """Centroids and short indices on the wire, weighed by mass.
 
+    A client has a model w, a mass s and a dictionary G of centroids. Of the models that wait, each came as centroids
+    V_j and indices A_j, with a share s_j of its sender's mass. In each compute event:
+
+        merge    S = s + sum_j s_j      w <- (s w + sum_j s_j V_j[A_j]) / S      G <- (s G + sum_j s_j V_j) / S
+        train    minimise f(w) + lambda |w - G[A]|^2, where G[A] is w in centroids and pruned weights stay zero
+        push     S / (k + 1) to each of k receivers, with V and A of w; s is what is left
+
     Variants: `strength = 0` has no regulariser, `mask = false` no mask, `newest_only = false` no buffer of the newest.
-    The paper to the letter: `profile = "paper"`, `mass = "drop"`, `join_mass = true`,
-    `full_after = 0`, `strength = 0.1`, `feedback = false`.
+    The paper to the letter: `profile = "paper"`, `mass = "drop"`, `join_mass = true`, `full_after = 0`,
+    `strength = 0.1`, `feedback = false`.
     """
 
     name: ClassVar[str] = "pushcen"
@@ -42,7 +52,7 @@ class PushCen(Method):
     newest_only: bool = True
     """Whether a sender's newer model replaces its older one."""
     join_mass: bool = False
-    """Whether who joins late brings a unit of mass, with an untrained model."""
+    """Whether a client that joins late brings a unit of mass, with an untrained model."""
     full_after: int = 5
     """Steps of training after which a push splits mass evenly; after fewer, more is kept. 0: always evenly."""
 
@@ -51,9 +61,14 @@ class PushCen(Method):
         self.rules(Place("check"))
 
     def rules(self, place: Place) -> Rules:
-        """Push-sum."""
-        buffer = Buffer(self.limit, self.mass, self.newest_only)
-        return protocol.pushcen(buffer, self.receivers, UNIT if self.join_mass else 0, self.full_after)
+        """Weigh the newest model of each sender by its mass."""
+        return Rules(
+            Buffer(self.limit, self.mass, self.newest_only),
+            ByMass(),
+            Whole(self.receivers),
+            join_mass=self.join_mass,
+            full_after=self.full_after,
+        )
 
     def update(self) -> Update:
         """Train with anchor and mask."""

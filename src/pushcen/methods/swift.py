@@ -1,4 +1,7 @@
-"""SWIFT (Bornstein et al., ICLR 2023): wait-free averaging on a fixed graph; neighbours' models stand until renewed."""
+"""SWIFT (Bornstein et al., ICLR 2023): wait-free averaging on a fixed graph; neighbours' models stay until renewed.
+
+Rapid Decentralized Federated Learning via Wait-Free Model Communication, https://arxiv.org/abs/2210.14026
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +10,7 @@ from typing import ClassVar
 
 from pushcen.errors import OptionError
 from pushcen.methods.method import Method, Place
-from pushcen.protocol import Rules
-from pushcen.protocol import rules as protocol
+from pushcen.protocol import Equal, Fixed, KeepLatest, Rules, Whole
 from pushcen.protocol.graphs import swift_coefficients
 
 
@@ -32,30 +34,43 @@ def _rows(graph: _Same) -> dict[str, dict[str, int]]:
 
 @dataclass(frozen=True)
 class Swift(Method):
-    """Fixed coefficients from degrees; every push goes to all neighbours."""
+    """Fixed coefficients from degrees; every push goes to all neighbours.
+
+        merge    w <- c_ii w + sum_j c_ij w_j, at every `every`-th event, with the last model w_j of each neighbour
+        push     w to all neighbours
+
+    Until a neighbour has pushed, the common first model is its w_j. `swift_coefficients` has c.
+    """
 
     name: ClassVar[str] = "swift"
     title: ClassVar[str] = "SWIFT"
     needs_graph: ClassVar[bool] = True
 
     every: int = 1
-    """It averages at every so manieth event (s)."""
+    """It averages at every n-th event (s)."""
 
     def __post_init__(self) -> None:
-        protocol.KeepLatest(every=self.every)
+        KeepLatest(every=self.every)
 
     def rules(self, place: Place) -> Rules:
-        """Average with this client's row of coefficients."""
+        """Weigh the last model of each neighbour by this client's row of coefficients."""
         if place.edges is None:
             raise OptionError("method.name = 'swift': needs a fixed graph; set neighbours.kind, or take swift-random")
         if place.me not in place.edges:
             raise OptionError(f"neighbours: the graph has no {place.me}")
-        return protocol.swift(_rows(_Same(place.edges))[place.me], place.start, self.every)
+        row = _rows(_Same(place.edges))[place.me]
+        return Rules(KeepLatest(tuple(row), place.start, self.every), Fixed(row), Whole(receivers=0))
 
 
 @dataclass(frozen=True)
 class SwiftRandom(Method):
-    """SWIFT as the paper compares it: receivers drawn afresh, equal weights, and what was received stands."""
+    """SWIFT as PushCen's paper compares it: random receivers, equal weights, and what was received stays.
+
+        merge    w <- (w + sum_j w_j) / (n + 1), with the last model w_j of each of n peers, at every `every`-th event
+        push     w to k receivers drawn anew
+
+    The models of the 128 peers that pushed last are kept.
+    """
 
     name: ClassVar[str] = "swift-random"
     title: ClassVar[str] = "SWIFT, random receivers"
@@ -67,5 +82,5 @@ class SwiftRandom(Method):
         self.rules(Place("check"))
 
     def rules(self, place: Place) -> Rules:
-        """Average all that stands."""
-        return protocol.swift_random(self.receivers, self.every)
+        """Weigh the last model of each peer alike."""
+        return Rules(KeepLatest(every=self.every, limit=128), Equal(), Whole(self.receivers))

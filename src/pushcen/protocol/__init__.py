@@ -1,7 +1,7 @@
 """Push-sum that loses and makes no mass, whatever the network does: pure Python, with no torch, no clock and no I/O.
 
-Here live envelopes, mailboxes, the accounts of links, the state machine of one client (`Peer`), the protocol rules of
-each method, the choice of neighbours, and the audit. Models, training and their payloads do not: to this package a
+Here live envelopes, mailboxes, the accounts of links, the state machine of one client (`Peer`), the rules that methods
+are composed of, the choice of neighbours, and the audit. Models, training and their payloads do not: to this package a
 payload is an opaque handle. Time, sockets and durable storage belong to whoever drives a `Peer`.
 """
 
@@ -10,16 +10,8 @@ from pushcen.protocol.mailbox import Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
 from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
 from pushcen.protocol.peer import Event, Peer
-from pushcen.protocol.rules import (
-    Buffer,
-    Rules,
-    async_dfedavg,
-    divshare,
-    independent,
-    pushcen,
-    swift,
-    swift_random,
-)
+from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Nobody, NoInbox, Rules, Whole
+from pushcen.protocol.weights import ByMass, Equal, Fixed
 from pushcen.protocol.wire import from_bytes, to_bytes
 
 __all__ = [
@@ -28,13 +20,20 @@ __all__ = [
     "Audit",
     "BoundedView",
     "Buffer",
+    "ByMass",
     "Contact",
     "Envelope",
+    "Equal",
     "Event",
     "Farewell",
+    "Fixed",
     "FixedGraph",
+    "Fragments",
     "Imbalance",
+    "KeepLatest",
     "NeighbourChoice",
+    "NoInbox",
+    "Nobody",
     "Online",
     "Peer",
     "PeerId",
@@ -42,16 +41,11 @@ __all__ = [
     "Receipt",
     "Rules",
     "Violation",
-    "async_dfedavg",
+    "Whole",
     "audit",
-    "divshare",
     "epoch_of",
     "from_bytes",
-    "independent",
     "name_of",
     "peer_id",
-    "pushcen",
-    "swift",
-    "swift_random",
     "to_bytes",
 ]

@@ -75,8 +75,8 @@ class Peer(Sender):
 
     @classmethod
     def join(cls, name: str, rules: Rules = _DEFAULT, epoch: int = 1) -> Self:
-        """Make a peer that joins later: it holds nothing (or `rules.join_mass`) and adopts what it first gets."""
-        return cls(peer_id(name, epoch), rules.join_mass, rules)
+        """Make a peer that joins later: it holds nothing (a UNIT, with `join_mass`) and adopts what it gets first."""
+        return cls(peer_id(name, epoch), UNIT if rules.join_mass else 0, rules)
 
     @classmethod
     def restore(cls, state: dict[str, Any], rules: Rules = _DEFAULT) -> Self:

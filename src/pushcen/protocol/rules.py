@@ -1,21 +1,22 @@
 """A method's protocol side: what may wait (inbox), what it weighs (weights), who gets which part (outbox).
 
-The rules of the methods themselves are at the end, each one line long.
+`pushcen.methods` composes one of each to the rules of a method.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pushcen.checks import check_choice, check_count, check_flag
 from pushcen.errors import OptionError
 from pushcen.protocol.mailbox import Mailbox, Tops
 from pushcen.protocol.mailboxes import ClosedMailbox, EveryMailbox, LatestMailbox
-from pushcen.protocol.messages import UNIT, Envelope, Payload, PeerId, peer_id
+from pushcen.protocol.messages import Envelope, Payload, PeerId, peer_id
 from pushcen.protocol.newest import NewestMailbox
-from pushcen.protocol.weights import ByMass, Equal, Fixed, Weights
+from pushcen.protocol.weights import ByMass, Weights
 
 Draw = Callable[[int], Sequence[str]]
-"""Gives the names of so many receivers, drawn afresh; 0 asks for all there are."""
+"""Returns the names of so many receivers, drawn anew; 0 asks for all there are."""
 
 
 class Inbox(Protocol):
@@ -38,10 +39,8 @@ class Buffer:
     newest_only: bool = True
 
     def __post_init__(self) -> None:
-        if type(self.limit) is not int or self.limit < 0:
-            raise OptionError(f"limit = {self.limit!r}: must be a whole number, 0 (no bound) or more")
-        if self.mass not in ("keep", "drop"):
-            raise OptionError(f"mass = {self.mass!r}: must be 'keep' or 'drop'")
+        check_count("limit", self.limit)
+        check_choice("mass", self.mass, ("keep", "drop"))
 
     def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make an empty mailbox."""
@@ -53,8 +52,8 @@ class Buffer:
 class KeepLatest:
     """The newest of each neighbour, which stays; averaged at every `every`-th event.
 
-    Before a neighbour is heard of, `start` stands for its model. At most `limit` models stand (0: no bound): those of
-    who pushed last.
+    Until a neighbour has pushed, `start` stands for its model. At most `limit` models are kept (0: no bound): those of
+    the peers that pushed last.
     """
 
     neighbours: tuple[str, ...] = ()
@@ -63,18 +62,18 @@ class KeepLatest:
     limit: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.every) is not int or self.every < 1:
-            raise OptionError(f"every = {self.every!r}: must be a whole number, 1 or more")
+        check_count("every", self.every, 1)
+        check_count("limit", self.limit)
 
     def open(self, me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
-        """Make a mailbox with the common start in every place."""
+        """Make a mailbox that has the common start of every neighbour."""
         start = [Envelope(peer_id(name, 0), me, 0, 0, 0, self.start) for name in self.neighbours]
         return LatestMailbox(credited, weights, start, self.every, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
 class NoInbox:
-    """Nothing waits: every envelope is let go by."""
+    """Nothing waits: every envelope is ignored."""
 
     def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
         """Make a mailbox that takes nothing in."""
@@ -85,7 +84,7 @@ class Outbox(Protocol):
     """Who gets which part of the model at a push."""
 
     def choose(self, draw: Draw, /) -> list[tuple[str, int]]:
-        """Name receivers and the part each one gets (0: the whole model)."""
+        """Return the receivers, each with the part it gets (0: the whole model)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +94,16 @@ class Whole:
     receivers: int = 10
 
     def __post_init__(self) -> None:
-        if type(self.receivers) is not int or self.receivers < 0:
-            raise OptionError(f"receivers = {self.receivers!r}: must be a whole number, 0 (all) or more")
+        check_count("receivers", self.receivers)
 
     def choose(self, draw: Draw) -> list[tuple[str, int]]:
-        """Name receivers of the whole model."""
+        """Return the receivers of the whole model."""
         return [(name, 0) for name in draw(self.receivers)]
 
 
 @dataclass(frozen=True, slots=True)
 class Fragments:
-    """The model is cut into `parts`, and each part goes to `receivers` peers drawn afresh for it.
+    """The model is cut into `parts`, and each part goes to `receivers` peers drawn for it alone.
 
     >>> Fragments(parts=2, receivers=1).choose(lambda k: ["a", "b"][:k])
     [('a', 1), ('a', 2)]
@@ -115,12 +113,11 @@ class Fragments:
     receivers: int = 2
 
     def __post_init__(self) -> None:
-        for name, value in (("parts", self.parts), ("receivers", self.receivers)):
-            if value < 1:
-                raise OptionError(f"{name} = {value!r}: must be a whole number, 1 or more")
+        check_count("parts", self.parts, 1)
+        check_count("receivers", self.receivers, 1)
 
     def choose(self, draw: Draw) -> list[tuple[str, int]]:
-        """Name the receivers of each part."""
+        """Return the receivers of each part."""
         return [(name, part) for part in range(1, self.parts + 1) for name in draw(self.receivers)]
 
 
@@ -129,63 +126,29 @@ class Nobody:
     """Nothing is sent."""
 
     def choose(self, _draw: Draw) -> list[tuple[str, int]]:
-        """Name nobody."""
+        """Return an empty list."""
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """One method's three rules, and two about mass.
+    """One method's three rules, and two options about mass.
 
-    `join_mass` is what who joins later brings along (0; or `UNIT`, the paper's line 1). Who has trained for
-    `full_after` steps splits its mass evenly over its receivers and itself (line 8); who trained for fewer keeps more.
+    With `join_mass` a peer that joins later brings a unit of mass along (the paper's line 1). A peer that has trained
+    for `full_after` steps splits its mass evenly over its receivers and itself (line 8); after fewer it keeps more.
+
+    >>> Rules(Buffer(limit=4), ByMass(), Whole(receivers=3)).outbox.receivers
+    3
     """
 
     inbox: Inbox = field(default_factory=Buffer)
     weights: Weights = field(default_factory=ByMass)
     outbox: Outbox = field(default_factory=Whole)
-    join_mass: int = 0
+    join_mass: bool = False
     full_after: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.full_after) is not int or self.full_after < 0:
-            raise OptionError(f"full_after = {self.full_after!r}: must be a whole number, 0 (at once) or more")
-        if self.join_mass not in (0, UNIT):
-            raise OptionError(f"join_mass = {self.join_mass!r}: must be 0 or one UNIT ({UNIT})")
+        check_flag("join_mass", self.join_mass)
+        check_count("full_after", self.full_after)
         if self.weights.moves_mass and not (isinstance(self.inbox, Buffer) and isinstance(self.outbox, Whole)):
             raise OptionError(f"weights = {self.weights}: mass needs a Buffer as inbox and Whole models as outbox")
-
-
-def pushcen(
-    inbox: Buffer = Buffer(),  # noqa: B008
-    receivers: int = 10,
-    join_mass: int = 0,
-    full_after: int = 0,
-) -> Rules:
-    """PushCen-ADFL, and push-sum without compression."""
-    return Rules(inbox, ByMass(), Whole(receivers), join_mass, full_after)
-
-
-def async_dfedavg(inbox: Buffer = Buffer(), receivers: int = 10) -> Rules:  # noqa: B008
-    """Async-DFedAvg: the same buffer, the plain mean."""
-    return Rules(inbox, Equal(), Whole(receivers))
-
-
-def swift(coefficients: Mapping[str, int], start: Payload, every: int = 1) -> Rules:
-    """SWIFT, on a fixed graph: `coefficients` is this client's row of `swift_coefficients`."""
-    return Rules(KeepLatest(tuple(coefficients), start, every), Fixed(coefficients), Whole(0))
-
-
-def swift_random(receivers: int = 10, every: int = 1, limit: int = 128) -> Rules:
-    """SWIFT as the paper compares it: random receivers, equal weights, and what `limit` others sent last stands."""
-    return Rules(KeepLatest(every=every, limit=limit), Equal(), Whole(receivers))
-
-
-def divshare(parts: int = 5, receivers: int = 2) -> Rules:
-    """DivShare: fragments, each to receivers of its own; each coordinate's plain mean."""
-    return Rules(Buffer(limit=0), Equal(), Fragments(parts, receivers))
-
-
-def independent() -> Rules:
-    """Training alone."""
-    return Rules(NoInbox(), Equal(), Nobody())
