@@ -36,6 +36,7 @@ figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_protocol.py
 	$(BIN)/python scripts/draw_data.py
 	$(BIN)/python scripts/draw_workflow.py
+	$(BIN)/python scripts/draw_one_event.py
 	$(BIN)/python scripts/draw_regulariser.py
 	$(BIN)/pushcen compare && cp runs/compare-digits/accuracy.svg docs/pictures/compare_digits.svg
 
