@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from pushcen.errors import NetworkError
 from pushcen.protocol import UNIT, Contact, Envelope
 from pushcen.runtime.wire import Hello
 
@@ -37,6 +38,27 @@ def test_who_claims_another_name_gets_nobodys_place(tmp_path, claimed):
             await until(lambda: node.members.addresses().get("p1") == world.addresses["p1"])  # it said hello itself
             assert not world.lives["p0"].done()
             await world.stop()
+
+    run(story())
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_no_single_neighbour_keeps_a_founder_from_starting(tmp_path, honest):
+    """Eve says that the run differs: it counts only if nobody agrees."""
+
+    async def story():
+        world = World(tmp_path, names=("p0", "p1", "eve"))
+        if honest:
+            await world.start("p1", live=False, join=[])
+        async with liar(world, "eve", lambda: Hello(major=1, peer="eve/1", boot=1, refusal="run", about={"a": "b"})):
+            join = [world.addresses[name] for name in (("eve", "p1") if honest else ("eve",))]
+            if honest:
+                [node] = await world.start("p0", live=False, join=join)
+                assert (node.peer.me, node.peer.held) == ("p0/1", UNIT)
+                await world.stop()
+            else:
+                with pytest.raises(NetworkError, match=r"eve/1 at .* runs something else"):
+                    await world.start("p0", live=False, join=join)
 
     run(story())
 

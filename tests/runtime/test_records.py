@@ -6,6 +6,7 @@ import pytest
 
 from pushcen.errors import CertificateError
 from pushcen.protocol import Farewell
+from pushcen.runtime.security import records as records_module
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.identity import Certified
 from pushcen.runtime.security.records import Records, farewell_fields
@@ -46,6 +47,18 @@ def test_no_number_of_farewells_keeps_another_record_back(authority):
     assert forget in given
     assert revoked in given
     assert any(honest in ann.missing(bob.have()) for _ in range(20))
+
+
+def test_there_is_always_room_for_the_authority(authority, monkeypatch):
+    monkeypatch.setattr(records_module, "MOST", 200)
+    [ann] = records_of(authority, "ann")
+    for name in ("ann", "bob", "eve"):
+        for epoch in (1, 2):
+            ann.add(farewell(authority, name, epoch, {}))
+    monkeypatch.setattr(records_module, "MOST", 3)
+    forget = authority.forget("eve/9")
+    assert ann.add(forget) == ("eve/9", 0)
+    assert forget in ann.missing([])
 
 
 def test_farewells_are_bounded_in_length_one_by_one_and_together(authority):

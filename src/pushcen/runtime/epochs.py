@@ -76,25 +76,29 @@ class NextEpoch:
 
         It may have been here before, with a clock that was ahead: in an earlier epoch nobody would listen to it. That
         is believed unsigned, within bounds, for all it does is to make the next epoch a later one. A founder waits
-        until one has answered. Who is to join nobody is alone, and need not ask.
+        until one has answered, and does not start if all who did run something else. Who is to join nobody is alone,
+        and need not ask.
         """
-        answers, known, asked = 0, 0, [address for address in self._join if address != self._node.address]
-        begun = monotonic()
+        known, asked = 0, [address for address in self._join if address != self._node.address]
+        agree, differ, begun = 0, "", monotonic()
         while asked and not self._stopping.is_set():
             founds = self._name in self._records.newest.founders
             for address, hello in zip(list(asked), await self._greet(asked), strict=True):
                 if hello is None:
                     continue
-                answers += 1
                 asked.remove(address)
                 known = max(known, self._said(hello))
-                if founds and hello.refusal == "run":
+                if hello.refusal == "run":
                     text = difference(self._node.about, hello.about)
-                    raise NetworkError(f"{hello.peer} at {address} runs something else: {text}")
-            if (answers or not founds) and monotonic() - begun > self._timeout:
+                    differ = f"{hello.peer} at {address} runs something else: {text}"
+                else:
+                    agree += 1
+            if (agree or differ or not founds) and monotonic() - begun > self._timeout:
                 break
             if asked:
                 await asyncio.sleep(0.2)
+        if differ and not agree and self._name in self._records.newest.founders:
+            raise NetworkError(differ)
         return known
 
     async def ask_again(self) -> None:

@@ -167,7 +167,8 @@ class Records:
         return peer is None or generation_of(peer) >= self.generation.number
 
     def _keep(self, key: int, subject: str, record: Signed, said: Farewell | PeerId | None = None) -> bool:
-        if len(self._all) >= MOST or not self._counts(said) or any(subject == entry[0] for entry in self._all.values()):
+        full = len(self._all) >= MOST and record.certificate  # there is always room for the authority's
+        if full or not self._counts(said) or any(subject == entry[0] for entry in self._all.values()):
             return False
         self._all[key] = (subject, record, said)
         return True
