@@ -34,6 +34,19 @@ OLD, LEAVING, FORGOTTEN, EPOCH, DEAF = (
 TAKEN = Receipt(news=True)
 
 
+class Event(NamedTuple):
+    """What a compute event starts from. Weights are whole quanta, not normalised; models come in sender order.
+
+    `folded` is what the models folded since the last event weigh together. `adopts` says that this is the first mass
+    ever held: the own model weighs nothing, and the optimiser and the dictionary start afresh.
+    """
+
+    own: int
+    models: list[Entry]
+    folded: int
+    adopts: bool
+
+
 class Mailbox(Protocol):
     """What every inbox rule offers."""
 

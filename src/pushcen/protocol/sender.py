@@ -8,7 +8,7 @@ from pushcen.errors import ProtocolError
 from pushcen.protocol.epochs import Epochs
 from pushcen.protocol.ledger import NOBODY, NONE
 from pushcen.protocol.messages import LIMIT, Answer, Contact, Envelope, Farewell, Payload, PeerId, check_id
-from pushcen.protocol.saved import number
+from pushcen.protocol.validation import number
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, PeerId, name_of
-from pushcen.protocol.saved import envelopes, mapping, number, packed_top, sequence, text
-from pushcen.protocol.saved import link as link_name
+from pushcen.protocol.validation import envelopes, mapping, number, packed_top, sequence, text
+from pushcen.protocol.validation import link as link_name
 from pushcen.protocol.weights import Weights
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class

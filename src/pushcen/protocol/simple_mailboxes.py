@@ -5,7 +5,7 @@ from typing import Any
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import DEAF, EPOCH, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, PeerId, epoch_of, name_of
-from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, packed_top, sequence
+from pushcen.protocol.validation import envelope, envelopes, link, mapping, number, packed_top, sequence
 from pushcen.protocol.weights import Weights
 
 
