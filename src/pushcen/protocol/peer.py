@@ -121,7 +121,7 @@ class Peer(Sender):
         return self._mailbox.evicted
 
     def peek(self) -> list[Entry]:
-        """Show what waits for the next event, with its mass, and take nothing."""
+        """Return what waits for the next event, with its mass. It stays in the mailbox."""
         return self._mailbox.peek()
 
     def receive(self, envelope: Envelope) -> Receipt:
@@ -150,7 +150,7 @@ class Peer(Sender):
         return self._mailbox.put(envelope)
 
     def answer(self, asker: PeerId) -> Answer:
-        """Tell `asker` what is credited and accepted on its link."""
+        """Return what is credited and accepted on the link from `asker`."""
         return Answer(self.me, self.boot, self.credited.get(asker, 0) >> SHIFT, self._mailbox.accepted(asker))
 
     def begin(self) -> Event:
@@ -223,14 +223,14 @@ class Peer(Sender):
         return self.farewell()
 
     def farewell(self) -> Farewell:
-        """Say again what this peer, which leaves, has credited from whom."""
+        """Return the farewell of a leaving peer: what it has credited from whom."""
         self._check("leaving")
         return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items() if top >> SHIFT})
 
     def hand_over(self, heirs: Sequence[Contact], payload: Payload) -> list[Envelope]:
-        """Give all that a leaving peer holds to its heirs, and serve again whatever is owed.
+        """Push all that a leaving peer holds to its heirs, and serve again whatever is owed.
 
-        What `most` keeps back is given when more is confirmed.
+        What `most` keeps back is pushed when more is confirmed.
         """
         self._check("leaving")
         check_receivers(heirs, (), self.me, self.sent, self._mass)

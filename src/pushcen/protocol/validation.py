@@ -89,7 +89,7 @@ def pair(value: Any, what: str) -> tuple[int, int]:
 
 
 def envelope(value: Any, what: str) -> Envelope:
-    """Return `value`, checked to be the fields of an envelope, whatever its payload."""
+    """Return the envelope that `value` has the fields of, checked but for its payload."""
     sender, receiver, part, newest, total, payload = sequence(value, what, 6)
     return Envelope(
         check_id(sender),
@@ -102,7 +102,7 @@ def envelope(value: Any, what: str) -> Envelope:
 
 
 def envelopes(value: Any, what: str) -> dict[str, Envelope]:
-    """Return `value`, checked to be a list of envelopes, one on each link."""
+    """Return the envelopes that `value` lists, checked, by link."""
     found = [envelope(fields, f"{what}[{at}]") for at, fields in enumerate(sequence(value, what))]
     return {one.link: one for one in found}
 
