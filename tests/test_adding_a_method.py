@@ -1,6 +1,8 @@
 """The method in docs/adding-a-method.md is a real one: it is found by name, trains and talks."""
 
+import dataclasses
 import importlib
+import inspect
 import random
 import re
 from pathlib import Path
@@ -10,26 +12,50 @@ import pytest
 from pushcen.client import Client
 from pushcen.data import load, split
 from pushcen.learning import Learner, Task, Update, build_task
-from pushcen.methods import Place, method_named
+from pushcen.methods import Place, method_named, methods
 from pushcen.models import SmallCNN
 from pushcen.protocol import Peer
 
+OTHER = {
+    "limit": 3,
+    "mass": "drop",
+    "newest_only": False,
+    "receivers": 4,
+    "every": 2,
+    "parts": 7,
+    "join_mass": True,
+    "full_after": 9,
+}
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
-SIDES = re.findall(r"^\*\*(\w+)\*\* \(`([\w.]+)`\)(.*?)\n\n", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+_, *WORDS = re.split(r"^\*\*(\w+)\*\* \(`([\w.]+)`\)", PAGE.read_text(), flags=re.MULTILINE)
+SIDES = list(zip(WORDS[::3], WORDS[1::3], WORDS[2::3], strict=True))  # what is named, its package, the text about it
 
 
-@pytest.mark.parametrize(("side", "package", "text"), SIDES, ids=[side for side, _, _ in SIDES])
+@pytest.mark.parametrize(("side", "package", "text"), SIDES, ids=WORDS[::3])
 def test_every_class_that_a_side_names_can_be_imported_from_where_the_page_says(side, package, text):
-    named = {side, *re.findall(r"`([A-Z]\w+)`", text)}
-    public = importlib.import_module(package).__all__
-    assert named <= set(public), f"{package} lacks {named - set(public)}"
+    module = importlib.import_module(package)
+    named = {side: "", **dict(re.findall(r"`([A-Z]\w+)\(([^)]*)\)`", text))}
+    assert named.keys() <= set(module.__all__)
+    for name, options in named.items():
+        assert set(re.findall(r"\w+", options)) <= set(inspect.signature(getattr(module, name)).parameters), name
+
+
+def test_an_option_has_the_same_name_in_the_method_and_in_the_rule_that_uses_it():
+    for method in methods().values():
+        options = [field.name for field in dataclasses.fields(method) if field.name in OTHER]
+        made = method(**{name: OTHER[name] for name in options}).rules(Place("a", {"a": ("b",), "b": ("a",)}))
+        used = {**options_of(made), **options_of(made.inbox), **options_of(made.outbox)}
+        assert {name: used[name] for name in options} == {name: OTHER[name] for name in options}, method
+
+
+def options_of(rule):
+    return {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}
 
 
 def test_the_page_has_both_sides_and_only_hooks_that_there_are():
-    assert [side for side, _, _ in SIDES] == ["Rules", "Update"]
-    text = PAGE.read_text().partition("**Update**")[2]
-    hooks = re.findall(r"^\| `(\w+)\(", text, re.MULTILINE) + re.findall(r"`([a-z_]+)`", text)
-    assert hooks
+    assert WORDS[::3] == ["Rules", "Update"]
+    hooks = re.findall(r"^\| `(\w+)\(", WORDS[-1], re.MULTILINE) + re.findall(r"`([a-z_]+)`", WORDS[-1])
+    assert len(hooks) > 10
     assert [hook for hook in hooks if not hasattr(Update, hook)] == []
 
 

@@ -19,7 +19,7 @@ class Learning(Protocol):
         """Merge a message early."""
 
     def take(self) -> None:
-        """Let what was folded so far belong to the event that begins."""
+        """Hand what has been folded so far to the event that begins."""
 
     def put_back(self) -> None:
         """Undo `take`."""
@@ -61,14 +61,14 @@ class Client(Generic[L]):
         self.rng = rng
 
     def receive(self, envelope: Envelope) -> bool:
-        """Take an envelope in, if it is news; merge what has to make room for it. Say whether it was news."""
+        """Take an envelope in, if it is news; merge what has to make room for it. Return whether it was news."""
         receipt = self.peer.receive(envelope)
         if receipt.fold is not None:
             self._fold(*receipt.fold)
         return receipt.news
 
     def begin(self) -> Work:
-        """Start a compute event: what `step` will merge."""
+        """Start a compute event; return what `step` will merge."""
         event = self.peer.begin()
         self.learner.take()
         return Work(event.own, [Model(weight, env.part, env.payload) for weight, env in event.models], event.adopts)
@@ -91,7 +91,7 @@ class Client(Generic[L]):
         self.learner.fold(weight, envelope.part, envelope.payload)
 
     def save(self: "Client[Learner]", *, optimiser: bool = True) -> State:
-        """Give what a commit holds: after a restart, what was not credited comes again with later envelopes."""
+        """Return the state of one commit. After a restart, later envelopes bring again what it has not credited."""
         tensors, plain = self.learner.save(whole=False, optimiser=optimiser)
         return State(tensors, {"peer": self.peer.save(), "learner": plain, "rng": self.rng.getstate()})
 

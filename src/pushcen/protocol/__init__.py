@@ -6,10 +6,10 @@ payload is an opaque handle. Time, sockets and durable storage belong to whoever
 """
 
 from pushcen.protocol.audit import Audit, Imbalance, Violation, audit
-from pushcen.protocol.mailbox import Receipt
+from pushcen.protocol.mailbox import Event, Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
 from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
-from pushcen.protocol.peer import Event, Peer
+from pushcen.protocol.peer import Peer
 from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Nobody, NoInbox, Rules, Whole
 from pushcen.protocol.weights import ByMass, Equal, Fixed
 from pushcen.protocol.wire import from_bytes, to_bytes

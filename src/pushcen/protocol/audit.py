@@ -134,5 +134,5 @@ def audit(states: Iterable[dict[str, Any]]) -> Audit:
 
 
 def _is_dropped(state: dict[str, Any], peer: PeerId) -> bool:
-    """Say whether a peer with this ledger would have dropped its links with `peer`, which are in its sums then."""
+    """Return whether a peer with this ledger has dropped its links with `peer`, so that they are in its sums."""
     return epoch_of(peer) < state.get("past", {}).get(name_of(peer), 0) and peer not in state["sent"]

@@ -1,7 +1,7 @@
 """Which epoch of each name is the latest known. Links with earlier ones are over; in time they are dropped.
 
 A link may be dropped only where something else refuses whatever still comes on it, and where nothing about it can
-change any more. The latest epoch met of a name is a floor: envelopes of earlier ones are refused, for good, since the
+change any more. The latest epoch met of a name is a floor: envelopes of earlier ones are refused for good, since the
 floor is saved with the ledger. And once a receiver has said farewell, or was forgotten, nothing comes back from it.
 What was sent less what was credited on dropped links is kept in two sums for each name, which the audit reads: one for
 epochs that left, one for those that were forgotten.
@@ -17,7 +17,7 @@ _FIRST = "/1"  # how the identity of a peer ends that never lost its state
 
 
 class Epochs(Ledger):
-    """Knows the latest epoch of every name there is a link with, and what is over for that.
+    """Knows the latest epoch of every name there is a link with, and which links are over because of it.
 
     While nobody was met in another epoch than the first, there is nothing to remember. After that an index by name
     follows the links: both ends' new ones are the last in their dicts.
@@ -33,7 +33,7 @@ class Epochs(Ledger):
         self._ending: set[PeerId] = NOBODY  # identities that are over, whose links may be dropped
 
     def latest_epoch(self, name: str) -> int:
-        """Say the latest epoch known of a name; 0 if there never was a link with it.
+        """Return the latest epoch known of a name; 0 if there never was a link with it.
 
         >>> from pushcen.protocol import Peer
         >>> a, b = Peer.found("a"), Peer.found("b", epoch=7)
@@ -48,11 +48,11 @@ class Epochs(Ledger):
         return (self._latest or NONE).get(name, 0)
 
     def owes(self, name: str) -> bool:
-        """Say whether there is mass on the link to a peer that it may not have."""
+        """Return whether there is mass on the link to a peer that it may not have."""
         return f"{name}/{self.latest_epoch(name)}" in self.unsettled
 
     def is_over(self, peer: PeerId) -> bool:
-        """Say whether a later epoch of a peer was met."""
+        """Return whether a later epoch of a peer was met."""
         return self._latest is not None and epoch_of(peer) < self._latest.get(name_of(peer), 0)
 
     def _follow(self) -> None:

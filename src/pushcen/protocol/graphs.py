@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from pushcen.checks import check_count, check_number
 from pushcen.errors import OptionError
 from pushcen.protocol.messages import UNIT
 
@@ -17,7 +18,7 @@ Edges = dict[str, tuple[str, ...]]
 
 
 def ring(names: Sequence[str]) -> Edges:
-    """Each pushes to the next one.
+    """Return a graph on which each pushes to the next one.
 
     >>> ring(["a", "b", "c"])
     {'a': ('b',), 'b': ('c',), 'c': ('a',)}
@@ -28,17 +29,16 @@ def ring(names: Sequence[str]) -> Edges:
 
 
 def k_out(names: Sequence[str], k: int, rng: Random) -> Edges:
-    """Each pushes to `k` others, drawn at random once."""
+    """Return a graph on which each pushes to `k` others, drawn at random once."""
     from networkx.generators.directed import random_uniform_k_out_graph
 
-    if not 1 <= k < len(names):
-        raise OptionError(f"k = {k}: must be from 1 to {len(names) - 1}, one less than there are peers")
+    check_count("k", k, 1, len(names) - 1)  # one less than there are peers
     graph = random_uniform_k_out_graph(len(names), k, self_loops=False, with_replacement=False, seed=rng)
     return _edges(graph, names)
 
 
 def exponential(names: Sequence[str]) -> Edges:
-    """Each pushes to those 1, 2, 4, 8, ... places further on.
+    """Return a graph on which each pushes to those 1, 2, 4, 8, ... places further on.
 
     >>> exponential(["a", "b", "c", "d", "e"])["a"]
     ('b', 'c', 'e')
@@ -53,7 +53,7 @@ def exponential(names: Sequence[str]) -> Edges:
 
 
 def star(names: Sequence[str]) -> Edges:
-    """Let the first push to all others, and them to it.
+    """Return a graph on which the first pushes to all others, and they to it.
 
     >>> star(["hub", "a", "b"])
     {'hub': ('a', 'b'), 'a': ('hub',), 'b': ('hub',)}
@@ -64,13 +64,11 @@ def star(names: Sequence[str]) -> Edges:
 
 
 def small_world(names: Sequence[str], k: int, p: float, rng: Random) -> Edges:
-    """Watts and Strogatz: `k` nearest neighbours on a ring, each edge rewired with probability `p`; both ways."""
+    """Return Watts and Strogatz's graph: `k` nearest on a ring, each edge rewired with probability `p`; both ways."""
     import networkx as nx
 
-    if not 2 <= k < len(names):
-        raise OptionError(f"k = {k}: must be from 2 to {len(names) - 1}, one less than there are peers")
-    if not 0 <= p <= 1:
-        raise OptionError(f"p = {p}: must be a number from 0 to 1")
+    check_count("k", k, 2, len(names) - 1)
+    check_number("p", p, 0, 1)
     return _edges(nx.connected_watts_strogatz_graph(len(names), k, p, seed=rng).to_directed(), names)
 
 
@@ -127,7 +125,7 @@ def check_connected(edges: Mapping[str, Sequence[str]], *, strict: bool = True) 
 
 
 def swift_coefficients(edges: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
-    """Give SWIFT's weights of each client's neighbours, in quanta of a UNIT; what is left is its own.
+    """Return SWIFT's weights of each client's neighbours, in quanta of a UNIT; its own model has the rest.
 
     Largest degree first: a client shares the rest of its unit evenly over its edges that are not fixed and itself;
     of two of the same degree the smaller offer holds. Edges go both ways.

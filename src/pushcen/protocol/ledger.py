@@ -6,7 +6,7 @@ from typing import Any
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, SHIFT, Tops
 from pushcen.protocol.messages import LIMIT, PeerId, check_id
-from pushcen.protocol.saved import STATUSES, VERSION, identity, link, mapping, number, pair, sequence, text, top
+from pushcen.protocol.validation import STATUSES, VERSION, identity, link, mapping, number, pair, sequence, text, top
 
 NONE: dict[Any, Any] = {}  # shared by all peers: what is rarely anything is an own dict from its first entry on
 NOBODY: set[PeerId] = set()  # shared likewise

@@ -20,7 +20,7 @@ class Receipt(NamedTuple):
     """What became of an envelope: whether it was news, and what the learner must fold because it had to make room.
 
     `reason` says why it was not: "old" (this or a newer one is here), "leaving" (this peer takes nothing in any more),
-    "forgotten" (its sender was), "epoch" (its sender was met in a later one), or "deaf" (the method listens to nobody).
+    "forgotten" (its sender was), "epoch" (its sender was met in a later one), or "deaf" (the method takes nothing in).
     """
 
     news: bool
@@ -34,6 +34,19 @@ OLD, LEAVING, FORGOTTEN, EPOCH, DEAF = (
 TAKEN = Receipt(news=True)
 
 
+class Event(NamedTuple):
+    """What a compute event starts from. Weights are whole quanta, not normalised; models come in sender order.
+
+    `folded` is what the models folded since the last event weigh together. `adopts` says that this is the first mass
+    ever held: the own model weighs nothing, and the optimiser and the dictionary start anew.
+    """
+
+    own: int
+    models: list[Entry]
+    folded: int
+    adopts: bool
+
+
 class Mailbox(Protocol):
     """What every inbox rule offers."""
 
@@ -45,7 +58,7 @@ class Mailbox(Protocol):
         """Take an envelope in, if it is news. What is refused changes nothing."""
 
     def take(self) -> list[Entry]:
-        """Hand over what waits, in sender order, to an event that begins."""
+        """Return what waits, in sender order, for an event that begins; it is gone from here."""
 
     def put_back(self) -> list[Entry]:
         """Undo `take`, as if it had not been; return what has to make room for what came since, to be folded."""
@@ -54,26 +67,26 @@ class Mailbox(Protocol):
         """End the event: credit what it took; return the mass that was thrown away before it, by rule."""
 
     def peek(self) -> list[Entry]:
-        """Show what waits, with its mass, in order of arrival. What is folded or taken is not here any more."""
+        """Return what waits, with its mass, in order of arrival: not what is folded or taken. It stays here."""
 
     def mass(self) -> int:
-        """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
+        """Return how much mass waits here: not what is folded, or taken by the running event."""
 
     def holds(self, link: str, /) -> bool:
-        """Say whether something was accepted on a link that is not credited yet."""
+        """Return whether something was accepted on a link that is not credited yet."""
 
     def forget(self, peer: PeerId, /) -> None:
-        """Let go of a model that stands here for a peer that has left, or was forgotten."""
+        """Drop the model that is kept of a peer that has left, or was forgotten."""
 
     def accepted(self, link: str) -> int:
-        """Say the total last accepted on a link."""
+        """Return the total last accepted on a link."""
 
     @property
     def running(self) -> Any:
         """What the running event took; None if there is none."""
 
     def save(self) -> list[Any]:
-        """Give all that is here as plain data and envelopes."""
+        """Return the state that `restore` takes: plain data and envelopes."""
 
     def restore(self, state: list[Any]) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""

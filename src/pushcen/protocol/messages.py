@@ -37,7 +37,7 @@ def peer_id(name: str, epoch: int) -> PeerId:
 
 
 def check_id(text: str) -> PeerId:
-    """Take `text` for an identity, if it is one.
+    """Return `text`, checked to be an identity.
 
     >>> check_id("ward-3")
     Traceback (most recent call last):
@@ -58,7 +58,7 @@ def _checked_id(text: str) -> PeerId:
 
 
 def epoch_of(peer: PeerId) -> int:
-    """Take the epoch out of an identity.
+    """Return the epoch of an identity.
 
     >>> epoch_of(peer_id("ward-3", 1))
     1
@@ -67,7 +67,7 @@ def epoch_of(peer: PeerId) -> int:
 
 
 def name_of(peer: PeerId) -> str:
-    """Take the name out of an identity.
+    """Return the name of an identity.
 
     >>> name_of(peer_id("ward-3", 1))
     'ward-3'
@@ -76,7 +76,7 @@ def name_of(peer: PeerId) -> str:
 
 
 def sender_of(link: str) -> PeerId:
-    """Take the sender out of a link's name.
+    """Return the sender of a link.
 
     >>> sender_of("ward#3/1"), sender_of("ward#3/1#2")
     ('ward#3/1', 'ward#3/1')

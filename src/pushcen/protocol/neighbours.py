@@ -1,4 +1,4 @@
-"""Who a peer pushes to: random peers drawn afresh, a bounded view that changes slowly, or a fixed directed graph.
+"""Who a peer pushes to: random peers drawn anew, a bounded view that changes slowly, or a fixed directed graph.
 
 All three draw among those online, with a random generator that is passed in. A rule of the outbox calls them as
 `rule.choose(lambda k: neighbours.draw(me, k))`. Peers may go by name, or by anything else that can be a dict's key.
@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Generic, Protocol, TypeVar
 
-from pushcen.errors import OptionError
+from pushcen.checks import check_count, check_order
 
 T = TypeVar("T", bound=Hashable)
 
@@ -17,7 +17,7 @@ class NeighbourChoice(Protocol[T]):
     """How receivers are found."""
 
     def draw(self, me: T, k: int) -> list[T]:
-        """Name up to `k` different peers that are online, never `me`. 0 asks for all there are."""
+        """Return up to `k` different peers that are online, never `me`. 0 asks for all there are."""
 
 
 class Online(Generic[T]):
@@ -41,14 +41,14 @@ class Online(Generic[T]):
         return len(self.names)
 
     def add(self, name: T) -> None:
-        """Let a peer be online."""
+        """Note that a peer is online."""
         if name not in self._places:
             self._places[name] = len(self.names)
             self.names.append(name)
             self.left.discard(name)
 
     def remove(self, name: T) -> None:
-        """Let a peer be offline."""
+        """Note that a peer is offline."""
         place, last = self._places.pop(name), self.names.pop()
         self.left.add(name)
         if last != name:
@@ -57,14 +57,14 @@ class Online(Generic[T]):
 
 
 class RandomNeighbours(Generic[T]):
-    """`k` random online peers, drawn afresh at every push: the paper's experiments. Links grow with every push."""
+    """`k` random online peers, drawn anew at every push: the paper's experiments. Links grow with every push."""
 
     def __init__(self, online: Online[T], rng: Random) -> None:
         self._online = online
         self._rng = rng
 
     def draw(self, me: T, k: int) -> list[T]:
-        """Name up to `k` different peers that are online, never `me`. 0 asks for all there are."""
+        """Return up to `k` different peers that are online, never `me`. 0 asks for all there are."""
         names = self._online.names
         others = len(names) - (me in self._online)
         if k == 0 or k >= others:
@@ -90,10 +90,9 @@ class BoundedView(Generic[T]):
     """
 
     def __init__(self, online: Online[T], rng: Random, size: int = 20, bound: int = 40, every: int = 10) -> None:
-        if not 1 <= size <= bound:
-            raise OptionError(f"view.size = {size}: must be from 1 to view.bound = {bound}")
-        if every < 1:
-            raise OptionError(f"view.every = {every}: must be 1 or more")
+        check_count("size", size, 1)
+        check_order("size", size, "bound", bound)
+        check_count("every", every, 1)
         self._online = online
         self._rng = rng
         self._size = size
@@ -102,7 +101,7 @@ class BoundedView(Generic[T]):
         self._met: dict[T, list[T]] = {}  # the first `size` are the view
 
     def draw(self, me: T, k: int) -> list[T]:
-        """Name up to `k` different peers that are online, never `me`. 0 asks for the whole view."""
+        """Return up to `k` different peers that are online, never `me`. 0 asks for the whole view."""
         met = self._met.get(me)
         if not met:
             met = self._met[me] = self._newcomers(me, [], self._size)
@@ -122,11 +121,11 @@ class BoundedView(Generic[T]):
         return met[start:end] if end <= seen else met[start:seen] + met[: end - seen]
 
     def save(self) -> list[tuple[T, list[T]]]:
-        """Give whom each peer has met, for `restore`."""
+        """Return whom each peer has met, as the state that `restore` takes."""
         return [(me, list(met)) for me, met in self._met.items()]
 
     def restore(self, state: Iterable[tuple[T, list[T]]]) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""
         self._met = {me: list(met) for me, met in state}
 
     def _exchange(self, me: T, met: list[T], place: int) -> None:
@@ -168,6 +167,6 @@ class FixedGraph(Generic[T]):
         self._rng = rng
 
     def draw(self, me: T, k: int) -> list[T]:
-        """Name up to `k` different peers that are online, never `me`. 0 asks for all there are."""
+        """Return up to `k` different peers that are online, never `me`. 0 asks for all there are."""
         names = [name for name in self._edges[me] if name in self._online]
         return names if k == 0 or k >= len(names) else self._rng.sample(names, k)

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from pushcen.errors import ProtocolError
-from pushcen.protocol.arguments import check_receivers, malformed
-from pushcen.protocol.mailbox import EPOCH, FORGOTTEN, LEAVING, SHIFT, Entry, Receipt
+from pushcen.protocol.mailbox import EPOCH, FORGOTTEN, LEAVING, SHIFT, Entry, Event, Receipt
 from pushcen.protocol.messages import (
     LIMIT,
     UNIT,
@@ -22,24 +21,11 @@ from pushcen.protocol.messages import (
     peer_id,
 )
 from pushcen.protocol.rules import Rules
-from pushcen.protocol.saved import VERSION, number, sequence, told
 from pushcen.protocol.sender import Sender
+from pushcen.protocol.validation import VERSION, as_protocol_error, check_receivers, malformed, number, sequence
 
 _DEFAULT = Rules()
 _new = tuple.__new__  # makes the named tuples of the hot path, at a third of the price of calling their class
-
-
-class Event(NamedTuple):
-    """What a compute event starts from. Weights are whole quanta, not normalised; models come in sender order.
-
-    `folded` is what the models folded since the last event weigh together. `adopts` says that this is the first mass
-    ever held: the own model weighs nothing, and the optimiser and the dictionary start afresh.
-    """
-
-    own: int
-    models: list[Entry]
-    folded: int
-    adopts: bool
 
 
 class Peer(Sender):
@@ -95,7 +81,7 @@ class Peer(Sender):
     def resume(cls, snapshot: dict[str, Any], rules: Rules = _DEFAULT) -> Self:
         """Make the very peer that `snapshot` saw, in the same boot, as a simulation does that goes on."""
         peer = cls._revived(snapshot, rules)
-        with told():
+        with as_protocol_error():
             peer._mailbox.restore(snapshot["mailbox"])
             taken = snapshot["taken"]
             peer._taken = None if taken is None else number(taken, "taken")
@@ -135,7 +121,7 @@ class Peer(Sender):
         return self._mailbox.evicted
 
     def peek(self) -> list[Entry]:
-        """Show what waits for the next event, with its mass, and take nothing."""
+        """Return what waits for the next event, with its mass. It stays in the mailbox."""
         return self._mailbox.peek()
 
     def receive(self, envelope: Envelope) -> Receipt:
@@ -164,7 +150,7 @@ class Peer(Sender):
         return self._mailbox.put(envelope)
 
     def answer(self, asker: PeerId) -> Answer:
-        """Tell `asker` what is credited and accepted on its link."""
+        """Return what is credited and accepted on the link from `asker`."""
         return Answer(self.me, self.boot, self.credited.get(asker, 0) >> SHIFT, self._mailbox.accepted(asker))
 
     def begin(self) -> Event:
@@ -197,7 +183,7 @@ class Peer(Sender):
         """
         taken = self._running()
         self._check("open")
-        check_receivers(receivers, parts, self)
+        check_receivers(receivers, parts, self.me, self.sent, self._mass)
         if steps is not None:
             number(steps, "steps")
         self._taken = None
@@ -237,17 +223,17 @@ class Peer(Sender):
         return self.farewell()
 
     def farewell(self) -> Farewell:
-        """Say again what this peer, which leaves, has credited from whom."""
+        """Return the farewell of a leaving peer: what it has credited from whom."""
         self._check("leaving")
         return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items() if top >> SHIFT})
 
     def hand_over(self, heirs: Sequence[Contact], payload: Payload) -> list[Envelope]:
-        """Give all that a leaving peer holds to its heirs, and serve again whatever is owed.
+        """Push all that a leaving peer holds to its heirs, and serve again whatever is owed.
 
-        What `most` keeps back is given when more is confirmed.
+        What `most` keeps back is pushed when more is confirmed.
         """
         self._check("leaving")
-        check_receivers(heirs, (), self)
+        check_receivers(heirs, (), self.me, self.sent, self._mass)
         if not self._mass:  # what an older ledger holds cannot be given to anybody
             return []
         heirs = self._takers(heirs)[: self.held]
@@ -269,7 +255,7 @@ class Peer(Sender):
     def _revived(cls, state: dict[str, Any], rules: Rules) -> Self:
         if not isinstance(state, dict) or state.get("version") != VERSION:
             raise ProtocolError(f"not a saved peer of version {VERSION}: {state!r:.80}")
-        with told():
+        with as_protocol_error():
             peer = cls(check_id(state["peer"]), number(state["founded"], "founded"), rules)
             peer._load(state)
             peer._look_back()

@@ -10,9 +10,9 @@ from typing import Protocol
 from pushcen.checks import check_choice, check_count, check_flag
 from pushcen.errors import OptionError
 from pushcen.protocol.mailbox import Mailbox, Tops
-from pushcen.protocol.mailboxes import ClosedMailbox, EveryMailbox, LatestMailbox
 from pushcen.protocol.messages import Envelope, Payload, PeerId, peer_id
-from pushcen.protocol.newest import NewestMailbox
+from pushcen.protocol.newest_mailbox import NewestMailbox
+from pushcen.protocol.simple_mailboxes import ClosedMailbox, EveryMailbox, LatestMailbox
 from pushcen.protocol.weights import ByMass, Weights
 
 Draw = Callable[[int], Sequence[str]]

@@ -8,7 +8,7 @@ from pushcen.errors import ProtocolError
 from pushcen.protocol.epochs import Epochs
 from pushcen.protocol.ledger import NOBODY, NONE
 from pushcen.protocol.messages import LIMIT, Answer, Contact, Envelope, Farewell, Payload, PeerId, check_id
-from pushcen.protocol.saved import number
+from pushcen.protocol.validation import number
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
 
@@ -96,7 +96,7 @@ class Sender(Epochs):
         return sent - credited
 
     def forget(self, who: PeerId, founded: int) -> None:
-        """Write off a peer that is gone for ever, founded with so much. Of itself: only a new epoch is left."""
+        """Write off a peer that is gone for good, founded with so much. Of itself: only a new epoch is left."""
         check_id(who)
         number(founded, "founded")
         if who == self.me:
@@ -108,7 +108,7 @@ class Sender(Epochs):
         self._close(who)
 
     def room(self, peer: PeerId) -> float:
-        """Say how much more may be sent to a peer before it confirms some of it: infinitely much without `most`.
+        """Return how much more may be sent to a peer before it confirms some of it: infinity without `most`.
 
         >>> from pushcen.protocol import UNIT, Peer
         >>> a, b = Peer.found("a"), Peer.found("b")
@@ -120,7 +120,7 @@ class Sender(Epochs):
         return inf if self.most is None else self.most - self.sent.get(peer, 0) + self.confirmed.get(peer, 0)
 
     def _takers(self, contacts: Sequence[Contact]) -> Sequence[Contact]:
-        """List those of `contacts` that new mass may go to."""
+        """Return those of `contacts` that new mass may go to."""
         if self.closed or self._latest is not None:
             contacts = [contact for contact in contacts if self._is_open(contact[0])]
         if self.most is not None:
@@ -201,7 +201,7 @@ class Sender(Epochs):
             self.unsettled[peer] = (newest, added, before or total < sent - added)
 
     def _restarted(self, peer: PeerId, boot: int) -> bool:
-        """Say whether a boot of `peer` is later than those known; remember it."""
+        """Return whether a boot of `peer` is later than those known, and remember it."""
         if boot <= self.boots.get(peer, 1):
             return False
         if self.boots is NONE:
@@ -210,11 +210,11 @@ class Sender(Epochs):
         return True
 
     def _is_open(self, peer: PeerId) -> bool:
-        """Say whether `peer` may still take something in."""
+        """Return whether `peer` may still take something in."""
         return peer not in self.closed and not self.is_over(peer)
 
     def _came_from(self, peer: PeerId) -> bool:
-        """Say whether there is anything here that `peer` sent."""
+        """Return whether there is anything here that `peer` sent."""
         return peer in self.credited
 
     def _close(self, peer: PeerId) -> None:

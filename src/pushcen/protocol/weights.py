@@ -13,13 +13,13 @@ class Weights(Protocol):
 
     @property
     def moves_mass(self) -> bool:
-        """Say whether pushes carry mass."""
+        """Whether pushes carry mass."""
 
     def own(self, held: int, /) -> int:
-        """Weigh the client's own model."""
+        """Return what the client's own model weighs."""
 
     def of(self, share: int, sender: str, /) -> int:
-        """Weigh a model that came with `share` from `sender`."""
+        """Return what a model weighs that came with `share` from `sender`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class ByMass:
     moves_mass: bool = field(default=True, init=False)
 
     def own(self, held: int) -> int:
-        """Weigh what is held."""
+        """Return what is held."""
         return held
 
     def of(self, share: int, _sender: str) -> int:
-        """Weigh the share."""
+        """Return the share."""
         return share
 
 
@@ -44,11 +44,11 @@ class Equal:
     moves_mass: bool = field(default=False, init=False)
 
     def own(self, _held: int) -> int:
-        """Weigh one unit."""
+        """Return one unit."""
         return UNIT
 
     def of(self, _share: int, _sender: str) -> int:
-        """Weigh one unit."""
+        """Return one unit."""
         return UNIT
 
 
@@ -61,14 +61,12 @@ class Fixed:
 
     def __post_init__(self) -> None:
         if any(weight < 0 for weight in self.coefficients.values()) or sum(self.coefficients.values()) > UNIT:
-            raise OptionError(
-                f"weights.coefficients = {self.coefficients}: must be 0 or more, and {UNIT} at most in sum"
-            )
+            raise OptionError(f"coefficients = {self.coefficients}: must be 0 or more, and {UNIT} at most in sum")
 
     def own(self, _held: int) -> int:
-        """Weigh what the neighbours leave of a unit."""
+        """Return what the neighbours leave of a unit."""
         return UNIT - sum(self.coefficients.values())
 
     def of(self, _share: int, sender: str) -> int:
-        """Weigh the sender's coefficient; who has none weighs nothing."""
+        """Return the sender's coefficient; 0, if it has none."""
         return self.coefficients.get(sender, 0)

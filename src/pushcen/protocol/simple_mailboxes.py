@@ -1,11 +1,11 @@
-"""The simpler inbox rules: every envelope on its own, the newest one standing for ever, nothing at all."""
+"""The simpler inbox rules: every envelope on its own, the newest one kept until it is renewed, nothing at all."""
 
 from typing import Any
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import DEAF, EPOCH, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, PeerId, epoch_of, name_of
-from pushcen.protocol.saved import envelope, envelopes, link, mapping, number, packed_top, sequence
+from pushcen.protocol.validation import envelope, envelopes, link, mapping, number, packed_top, sequence
 from pushcen.protocol.weights import Weights
 
 
@@ -56,7 +56,7 @@ class EveryMailbox:
         return Receipt(True, fold) if fold else TAKEN
 
     def take(self) -> list[Entry]:
-        """Hand over what waits, in sender order, to an event that begins."""
+        """Return what waits, in sender order, for an event that begins; it is gone from here."""
         self._event = (self._waiting, self._tops, self.folded, self._destroyed)
         entries = [self._weigh(entry) for entry in self._waiting]
         self._waiting, self._tops, self.folded, self._destroyed = [], {}, 0, 0
@@ -81,11 +81,11 @@ class EveryMailbox:
         return {"evicted": destroyed} if destroyed else {}
 
     def peek(self) -> list[Entry]:
-        """Show what waits, with its mass, in order of arrival."""
+        """Return what waits, with its mass, in order of arrival. It stays here."""
         return list(self._waiting)
 
     def mass(self) -> int:
-        """Say how much mass waits here."""
+        """Return how much mass waits here."""
         return sum(share for share, _ in self._waiting)
 
     @property
@@ -94,23 +94,23 @@ class EveryMailbox:
         return self._event
 
     def holds(self, link: str) -> bool:
-        """Say whether something was accepted on a link that is not credited yet."""
+        """Return whether something was accepted on a link that is not credited yet."""
         return link in self._tops or (self._event is not None and link in self._event[1])
 
     def forget(self, peer: PeerId) -> None:
         """Keep what was accepted: its mass is counted on."""
 
     def accepted(self, link: str) -> int:
-        """Say the total last accepted on a link."""
+        """Return the total last accepted on a link."""
         return self._top(link) >> SHIFT
 
     def save(self) -> list[Any]:
-        """Give all that is here as plain data and envelopes."""
+        """Return the state that `restore` takes: plain data and envelopes."""
         counts = [self.folded, self._destroyed, self.replaced, self.evicted]
         return [list(self._waiting), dict(self._tops), counts, self._event]
 
     def restore(self, state: list[Any]) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""
         waiting, tops, counts, event = sequence(state, "mailbox", 4)
         counts = [number(value, "mailbox.counts") for value in sequence(counts, "mailbox.counts", 4)]
         self._waiting, self._tops = _revive(waiting), mapping(tops, "mailbox.tops", link, packed_top)
@@ -147,10 +147,10 @@ class EveryMailbox:
 
 
 class LatestMailbox(EveryMailbox):
-    """The newest envelope of each neighbour, which stays there and is used again until a newer one comes.
+    """The newest envelope of each neighbour, which stays and is used again until a newer one comes.
 
-    It is shown to every `every`-th event; the others average nothing. With a `limit`, who has not renewed its model for
-    longest makes room. Who has left, or was forgotten, stands here no more, nor does an earlier epoch beside a later.
+    Every `every`-th event gets what is kept; the others average nothing. With a `limit`, the model that was not renewed
+    for longest makes room. None is kept of a peer that has left or was forgotten, nor of an epoch beside a later one.
     """
 
     __slots__ = ("_every", "_newest", "_shown", "_standing")
@@ -163,7 +163,7 @@ class LatestMailbox(EveryMailbox):
         self._shown = 0
 
     def put(self, envelope: Envelope) -> Receipt:
-        """Let an envelope, if it is news, stand in place of its sender's last one."""
+        """Keep an envelope, if it is news, in place of its sender's last one."""
         name = name_of(envelope.sender)
         stands = self._newest.get(name)
         if stands is not None and epoch_of(envelope.sender) < epoch_of(stands.sender):
@@ -179,13 +179,13 @@ class LatestMailbox(EveryMailbox):
         return receipt
 
     def forget(self, peer: PeerId) -> None:
-        """Let go of the model that stands here for a peer that has left, or was forgotten."""
+        """Drop the model that is kept of a peer that has left, or was forgotten."""
         stands = self._newest.get(name_of(peer))
         if stands is not None and epoch_of(stands.sender) <= epoch_of(peer):
             del self._newest[name_of(peer)]
 
     def take(self) -> list[Entry]:
-        """Show what stands, in sender order; it stays."""
+        """Return what is kept, in sender order; it stays here."""
         super().take()
         self._shown += 1
         if self._shown % self._every:
@@ -198,11 +198,11 @@ class LatestMailbox(EveryMailbox):
         return super().put_back()
 
     def save(self) -> list[Any]:
-        """Give all that is here as plain data and envelopes."""
+        """Return the state that `restore` takes: plain data and envelopes."""
         return [super().save(), list(self._newest.values()), self._shown]
 
     def restore(self, state: list[Any]) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""
         rest, newest, shown = sequence(state, "mailbox", 3)
         super().restore(rest)
         self._newest = {name_of(one.sender): one for one in envelopes(newest, "mailbox.newest").values()}
@@ -215,7 +215,7 @@ class ClosedMailbox(EveryMailbox):
     __slots__ = ()
 
     def put(self, _envelope: Envelope) -> Receipt:
-        """Leave the envelope where it is."""
+        """Ignore the envelope."""
         return DEAF
 
 

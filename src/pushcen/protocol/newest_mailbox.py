@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
 from pushcen.protocol.messages import Envelope, PeerId, name_of
-from pushcen.protocol.saved import envelopes, mapping, number, packed_top, sequence, text
-from pushcen.protocol.saved import link as link_name
+from pushcen.protocol.validation import envelopes, mapping, number, packed_top, sequence, text
+from pushcen.protocol.validation import link as link_name
 from pushcen.protocol.weights import Weights
 
 _new = tuple.__new__  # makes a named tuple at a third of the price of calling its class
@@ -96,7 +96,7 @@ class NewestMailbox:
         return self._store(link, envelope)
 
     def take(self) -> list[Entry]:
-        """Hand over what waits, in sender order, to an event that begins."""
+        """Return what waits, in sender order, for an event that begins; it is gone from here."""
         waiting, counted = self._waiting, self._counted
         links = sorted(waiting)
         if not self._weights.moves_mass:
@@ -140,15 +140,15 @@ class NewestMailbox:
         return event.destroyed
 
     def peek(self) -> list[Entry]:
-        """Show what waits, with its mass, in order of arrival. What is folded or taken is not here any more."""
+        """Return what waits, with its mass, in order of arrival: not what is folded or taken. It stays here."""
         return [(envelope.total - (self._base(link) >> SHIFT), envelope) for link, envelope in self._waiting.items()]
 
     def mass(self) -> int:
-        """Say how much mass waits here. What is folded, or taken by the running event, is not here any more."""
+        """Return how much mass waits here: not what is folded, or taken by the running event."""
         return sum(envelope.total - (self._base(link) >> SHIFT) for link, envelope in self._waiting.items())
 
     def holds(self, link: str) -> bool:
-        """Say whether something was accepted on a link that is not credited yet."""
+        """Return whether something was accepted on a link that is not credited yet."""
         event = self._event
         taken = event is not None and (link in event.waiting or link in event.counted)
         return taken or link in self._waiting or link in self._counted
@@ -157,7 +157,7 @@ class NewestMailbox:
         """Keep what was accepted: its mass is counted on."""
 
     def accepted(self, link: str) -> int:
-        """Say the total last accepted on a link."""
+        """Return the total last accepted on a link."""
         waits = self._waiting.get(link)
         return waits.total if waits else self._base(link) >> SHIFT
 
@@ -167,13 +167,13 @@ class NewestMailbox:
         return self._event
 
     def save(self) -> list[Any]:
-        """Give all that is here as plain data and envelopes."""
+        """Return the state that `restore` takes: plain data and envelopes."""
         here = _Event(self._waiting, self._counted, self.folded, self._destroyed)
         event = self._event and _plain(self._event)
         return [_plain(here), event, self.replaced, self.evicted, list(self._moved.values())]
 
     def restore(self, state: list[Any]) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""
         here, event, replaced, evicted, *moved = sequence(state, "mailbox")
         self._moved = envelopes(moved[0], "mailbox.moved") if moved else _NEWER  # earlier checkpoints have none
         self._event = _revive(event) if event else None
@@ -188,7 +188,7 @@ class NewestMailbox:
             raise ProtocolError("mailbox.moved: has an envelope that was not counted")
 
     def _base(self, link: str) -> int:
-        """Give the top below what waits: up to where the link's mass is counted elsewhere."""
+        """Return the top below what waits: up to there, the link's mass is counted elsewhere."""
         top = self._counted.get(link)
         if not top and self._event:
             envelope = self._event.waiting.get(link)
@@ -209,7 +209,7 @@ class NewestMailbox:
         self._count(link, _top(envelope))
 
     def _renew(self, link: str, envelope: Envelope) -> None:
-        """Let an envelope that brings no mass renew the model of the entry that waits; with `drop`, only its top."""
+        """Renew the entry that waits by an envelope that brings no mass: its model, or with `drop` only its top."""
         before = self._waiting[link]
         self._waiting[link] = envelope if self._keep else before._replace(sequence=envelope.sequence)
         self.replaced += self._keep
@@ -229,7 +229,7 @@ class NewestMailbox:
         return TAKEN
 
     def _drop(self, link: str, rule: str) -> Receipt:
-        """Let go of what waits on a link: to be folded, or destroyed."""
+        """Remove what waits on a link: it is folded, or destroyed."""
         base, envelope = self._base(link), self._waiting.pop(link)
         share = envelope.total - (base >> SHIFT)
         self._count(link, _top(envelope))
