@@ -105,7 +105,7 @@ def test_the_regulariser_makes_no_autograd_graph():
 
     def tape(strength):
         learner, nodes, saved = tiny_learner(strength=strength, clusters=8), [], []
-        backward = learner.loss
+        backward = learner.local.loss
 
         def loss(inputs, targets):
             with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t.shape) or t, lambda t: t):
@@ -117,7 +117,7 @@ def test_the_regulariser_makes_no_autograd_graph():
                 queue += [after for after, _ in node.next_functions if after is not None]
             return found
 
-        learner.loss = loss
+        learner.local.loss = loss
         learner.step(Work(1, []))
         return nodes, saved
 

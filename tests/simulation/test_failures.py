@@ -177,8 +177,8 @@ def test_on_a_cluster_too(tmp_path):
     assert files(tmp_path / "threads") == files(tmp_path / "ray")
 
 
-def learner_of(index, clients=8, make=norm_task, method=PushCen(clusters=4), **options):  # noqa: B008
-    training = TrainingOptions(batch=16, lr=1e-2, **options)
+def learner_of(index, clients=8, make=norm_task, method=PushCen(clusters=4), batch=16, **options):  # noqa: B008
+    training = TrainingOptions(batch=batch, lr=1e-2, **options)
     return Learner(make(index, clients), method.update(), training, client=f"client {index}", seed=index)
 
 
@@ -240,10 +240,9 @@ def test_buffers_are_the_same_objects_with_the_same_values():
 
 
 def test_weights_that_the_last_step_spoils_and_errors_they_cause_are_failures_too():
-    spoilt = learner_of(5)
+    spoilt = learner_of(5, batch=1000)
     spoilt._optimiser.step = lambda: spoilt.model[2].weight.data.fill_(math.inf)
     before = spoilt.model[2].weight.clone()
-    spoilt.training = TrainingOptions(batch=1000)
     outcome = spoilt.attempt(Work(1, []))
     assert "client 5, event 1: 2.weight has a value that is not finite" in outcome.failure
     assert torch.equal(spoilt.model[2].weight, before)

@@ -79,7 +79,7 @@ class Accumulator:
         self.make_room(0)
 
     def make_room(self, weight: Weight) -> Weight:
-        """Let one more weight come in, for which all may have to be divided; return what it counts in here.
+        """Make room for one more weight, for which all may have to be divided; return what it counts in here.
 
         >>> into = Accumulator.zeros(Schema.of(nn.Linear(1, 1)))
         >>> into.make_room(2**60), into.make_room(2**62), into.shift
@@ -92,7 +92,7 @@ class Accumulator:
         return math.ldexp(weight, -self.shift) if self.shift else weight
 
     def plain(self) -> dict[str, Any]:
-        """Give all but `total`, as JSON can hold it, for `restored`."""
+        """Return all but `total`, as JSON can hold it, for `restored`."""
         cut = None if self.cut is None else [self.cut.parts, self.cut.seed]
         shift = {"shift": self.shift} if self.shift else {}
         return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra), **shift}

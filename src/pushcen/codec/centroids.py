@@ -64,7 +64,7 @@ class Centroids(Codec, plain_name="centroids"):
         return 4 * tables * (self.clusters - 1) + 4 * schema.plain_size + tables + schema.packed(self.bits).size
 
     def with_left(self, rows: Rows, schema: Schema, left: torch.Tensor) -> Iterator[tuple[Entry, torch.Tensor]]:
-        """Give the rows with what was left, within the range of the weights.
+        """Yield the rows with what was left, within the range of the weights.
 
         Beyond it, centroids would lie half a cell further out with every message, and whoever trains towards them would
         drive the weights apart. What is not clustered leaves nothing.

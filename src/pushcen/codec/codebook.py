@@ -23,7 +23,7 @@ class Codebook:
 
     @classmethod
     def nearest(cls, centroids: NDArray[np.floating], zero_index: int) -> "Codebook":
-        """Give every weight to its nearest centroid; what is exactly zero goes to the zero index.
+        """Return the codebook of nearest centroids; what is exactly zero belongs to the zero index.
 
         >>> Codebook.nearest(np.array([-1.0, 0.0, 3.0]), zero_index=1).thresholds
         array([-0.5,  1.5], dtype=float32)

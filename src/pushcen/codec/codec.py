@@ -107,7 +107,7 @@ class Codec:
         into.weight += weight
 
     def with_left(self, rows: Rows, schema: Schema, left: torch.Tensor) -> Iterator[tuple[Entry, torch.Tensor]]:
-        """Give the rows with what earlier messages left out, in `left`, which holds what is wanted after this."""
+        """Yield the rows with what earlier messages left out, in `left`, which holds what is wanted after this."""
         for (_, place), (entry, row) in zip(schema.slices, rows, strict=True):
             yield entry, left[place].add_(row.to(left.device))
 

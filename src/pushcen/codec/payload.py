@@ -159,7 +159,7 @@ def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str,
 
 
 def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iterator[tuple[Entry, torch.Tensor]]:
-    """Give each entry with its numbers in a row of float32, less the reference's."""
+    """Yield each entry with its numbers in a row of float32, less the reference's."""
     for (entry, place), tensor in zip(schema.slices, schema.tensors(model), strict=True):
         row = flatten(tensor)
         if row.device.type == "mps":  # which has no float64, for sums

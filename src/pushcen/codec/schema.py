@@ -182,7 +182,7 @@ class Packed(NamedTuple):
 
 
 def _travellers(model: nn.Module, batch_norm: bool) -> Iterator[tuple[str, torch.Tensor, bool]]:
-    """Give every tensor that may travel, with its name and whether it is clustered."""
+    """Yield every tensor that may travel, with its name and whether it is clustered."""
     for prefix, module in model.named_modules():
         if isinstance(module, _BatchNorm) and not batch_norm:
             continue

@@ -4,12 +4,11 @@ Nothing here knows who sent what, or when: weights come as numbers, models as pa
 """
 
 from pushcen.learning.centroid import CentroidUpdate
-from pushcen.learning.coded import CodedUpdate, codec_named
 from pushcen.learning.learner import Learner
 from pushcen.learning.samples import Samples
 from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
 from pushcen.learning.training import TrainingOptions
-from pushcen.learning.update import Update
+from pushcen.learning.update import CodedUpdate, Update, codec_named
 from pushcen.learning.weights import load_weights
 from pushcen.learning.work import Model, Outcome, Payloads, Score, State, Work
 

@@ -77,7 +77,7 @@ class CentroidUpdate(Update):
         self._open.add(weight, payload.codec.tables(payload.schema, payload.body))
 
     def take(self) -> None:
-        """Let what was folded so far belong to the event that begins."""
+        """Hand what has been folded so far to the event that begins."""
         self._taken, self._open = self._open, TableSum()
 
     def put_back(self) -> None:
@@ -162,7 +162,7 @@ class CentroidUpdate(Update):
                 layer.mask()
 
     def end(self) -> None:
-        """Let go of indices and anchors."""
+        """Release indices and anchors."""
         self._layers = []
 
     def codecs(self) -> dict[int, Codec]:
@@ -188,7 +188,7 @@ class CentroidUpdate(Update):
         return float(weights * (clusterings * clustering + steps * each + 2 * bool(self._feedback)))
 
     def save(self, whole: bool = True) -> State:
-        """Give the dictionary, what rounding took off, and what was folded."""
+        """Return the dictionary, what rounding took off, and what was folded."""
         tensors, plain = super().save(whole)
         if self._table is not None:
             tensors["dictionary"] = torch.from_numpy(self._table)
@@ -199,7 +199,7 @@ class CentroidUpdate(Update):
         return State(tensors, plain)
 
     def restore(self, state: State) -> None:
-        """Take over what `save` gave."""
+        """Take over what `save` returned."""
         super().restore(state)
         tensors, plain = state
         self._table = tensors["dictionary"].numpy().copy() if "dictionary" in tensors else None

@@ -31,8 +31,8 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
     learner.model.eval()
     with torch.no_grad(), blaming(f"{learner.client}, evaluation", learner.frozen.trained):
         for rows in torch.split(torch.arange(count), _BATCH):
-            inputs, targets = learner.on_device(gather(rows))
-            mean, outputs = learner.loss(inputs, targets)
+            inputs, targets = learner.local.on_device(gather(rows))
+            mean, outputs = learner.local.loss(inputs, targets)
             metric += total_of(learner.task.metric(outputs, targets), len(rows), learner.client)
             loss += float(mean) * len(rows)
     return Score(metric / count, loss / count, count)

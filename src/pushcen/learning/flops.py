@@ -68,7 +68,7 @@ class StepCost:
 
 
 def shape_of(inputs: Any) -> Any:
-    """Tell batches of different shapes apart, however they are nested.
+    """Return the shapes of a batch, however it is nested.
 
     >>> shape_of({"ids": torch.zeros(4, 2), "more": [torch.zeros(3)]})
     (torch.Size([4, 2]), (torch.Size([3]),))

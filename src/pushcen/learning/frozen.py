@@ -61,7 +61,7 @@ class Frozen:
 
 
 def _frozen_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Give the saved buffers of modules that have parameters, none of which trains, and of the modules in these.
+    """Yield the saved buffers of modules that have parameters, none of which trains, and of the modules in these.
 
     BatchNorm's statistics are not among them: `training.batch_norm` says whether they travel.
     """

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,18 +10,18 @@ import torch
 from pushcen.codec import Accumulator, Codec, Payload, accumulate
 from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
-from pushcen.errors import DivergenceError, ModelError, PayloadError
+from pushcen.errors import DivergenceError, ModelError
 from pushcen.learning import samples as data
 from pushcen.learning.evaluation import score
-from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.frozen import Frozen
-from pushcen.learning.mistakes import all_finite, blaming, has_nan
-from pushcen.learning.modules import device_named, extra_state, number_type, schema_of
+from pushcen.learning.local_training import LocalTraining
+from pushcen.learning.mistakes import all_finite
+from pushcen.learning.modules import device_named, extra_state, schema_of
 from pushcen.learning.noise import Noise
 from pushcen.learning.optimiser import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
-from pushcen.learning.task import Task, one_loss
+from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update, named, part_of
 from pushcen.learning.work import Outcome, Payloads, Score, State, Work
@@ -72,9 +70,7 @@ class Learner:
         travel = set(map(id, self.schema.tensors(self.model)))
         self._home = [tensor for tensor in self.frozen.trained if id(tensor) not in travel]
         self._optimiser = training.optimise(self.frozen.trained)
-        self._gather = data.gatherer(train, f"the training data of {client}")
-        self._samples, self._number = data.count(train), number_type(self.model)
-        self._cost = StepCost(self.model)
+        self.local = LocalTraining(self.task, self.model, self.frozen.trained, training, client)
         extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
         self._taken: Accumulator | None = None
@@ -88,7 +84,7 @@ class Learner:
     @property
     def steps(self) -> int:
         """How many optimiser steps a compute event takes."""
-        return self.training.steps(self._samples)
+        return self.training.steps(self.local.samples)
 
     @property
     def folded(self) -> list[Accumulator]:
@@ -100,15 +96,8 @@ class Learner:
         return self.update.sizes()
 
     def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> None:
-        """Refuse a message that is not encoded as this client, by `codecs`, would: its numbers mean something else."""
-        codec = codecs.get(part)
-        if codec is None or payload.codec != codec:
-            raise PayloadError(f"{self.client} got part {part} as {payload.codec}: must be {codec}")
-        start = self.update.reference(codec)
-        must = None if start is None else start.fingerprint
-        if payload.reference != must:
-            mine, theirs = (f"model {name.hex()}" if name else "no model" for name in (must, payload.reference))
-            raise PayloadError(f"{self.client} got the difference to {theirs}: must be to {mine}")
+        """Refuse a message that is not encoded as this client, by `codecs`, would."""
+        self.update.check(part, payload, codecs, self.client)
 
     def add(self, payload: Payload, weight: Weight, into: Accumulator) -> None:
         """Add a message to a sum, with the model that it is the difference to, if it is one."""
@@ -124,7 +113,7 @@ class Learner:
         self.update.fold(weight, payload)
 
     def take(self) -> None:
-        """Let what was folded so far belong to the event that begins."""
+        """Hand what has been folded so far to the event that begins."""
         self._taken, self._open = self._open, None
         self.update.take()
 
@@ -137,12 +126,12 @@ class Learner:
         self.update.put_back()
 
     def step(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
-        """Run a compute event: merge, train, encode. `measure` also tells drift and distortion."""
+        """Run a compute event: merge, train, encode. With `measure`, the outcome has drift and distortion, too."""
         self.frozen.check()
         flops = self._merge(work)
         before = self._row() if measure else None
         with self._noise.own():
-            loss, steps = self._train()
+            loss, steps = self.local.run(self._optimiser, self.update, self._batches, self.events + 1)
         self.events += 1
         if not all_finite(self._home if encode else self.frozen.trained):
             raise DivergenceError(f"{self.client}, event {self.events}: weights are not finite after its last step")
@@ -151,15 +140,15 @@ class Learner:
             payloads=payloads,
             loss=loss,
             steps=steps,
-            samples=min(self.training.batch, self._samples) * steps,
-            flops=flops + self._cost.total + self.update.flops(steps),
+            samples=min(self.training.batch, self.local.samples) * steps,
+            flops=flops + self.local.cost.total + self.update.flops(steps),
             density=self.update.density,
             drift=None if before is None else float((self._row() - before).norm()),
             distortion=self._distortion(payloads) if measure and 0 in payloads else None,
         )
 
     def attempt(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
-        """Run a compute event like `step`. If it diverges, be as before it and send that; what it merged is let go.
+        """Run a compute event like `step`. If it diverges, go back to before it and send that; what it merged is lost.
 
         After `training.give_up_after` such failures in a row it only merges, and sends that on.
         """
@@ -171,7 +160,7 @@ class Learner:
                 self.failures = 0
                 return outcome
             except DivergenceError as error:
-                self._optimiser, failure, flops = before.bring_back(), str(error), self._cost.total
+                self._optimiser, failure, flops = before.bring_back(), str(error), self.local.cost.total
                 self.failures += 1
         else:
             flops = self._merge(work)
@@ -190,22 +179,8 @@ class Learner:
         """Score the model on the client's test data, or on other samples."""
         return score(self, self.task.test if samples is None else samples)
 
-    def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
-        """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.training.autocast == "bfloat16"):
-            if isinstance(inputs, dict):
-                outputs = self.model(**inputs)
-            else:
-                outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
-            loss = self.task.loss(outputs, targets)
-        return one_loss(loss, self.client), outputs
-
-    def on_device(self, batch: Any) -> Any:
-        """Bring a batch to where the model is; what is float64 takes the model's own type."""
-        return data.to_device(batch, self.device, self._number)
-
     def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
-        """Give everything that training goes on from; `whole` with what was folded, which else comes again."""
+        """Return all that training goes on from; if `whole`, with what was folded, which else comes again."""
         update = self.update.save(whole)
         extra = extra_state(self.model, self.client)
         model = {name: tensor for name, tensor in self.model.state_dict().items() if name not in extra}
@@ -222,7 +197,7 @@ class Learner:
         return State({name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, plain)
 
     def restore(self, state: State) -> None:
-        """Take over what `save` gave; the learner goes on bit for bit."""
+        """Take over what `save` returned; the learner goes on bit for bit."""
         tensors, plain = state
         self.model.load_state_dict(part_of("model", tensors) | plain.get("extra", {}))
         self._optimiser = self.training.optimise(self.frozen.trained)
@@ -260,37 +235,6 @@ class Learner:
         """Take a part out of what came, if it is encoded as this client would."""
         self.check(part, payloads[part], codecs)
         return payloads[part]
-
-    def _train(self) -> tuple[float, int]:
-        self.model.train()
-        self.update.start(self.model)
-        batch, total, steps, self._cost.total = self.training.batch, 0.0, 0, 0.0
-        for _ in range(self.training.epochs):
-            order = torch.from_numpy(self._batches.permutation(self._samples))
-            for begin in range(0, max(self._samples - batch, 0) + 1, batch):
-                steps += 1
-                where = f"{self.client}, event {self.events + 1}, step {steps}"
-                with blaming(where, ()):
-                    inputs, targets = self.on_device(self._gather(order[begin : begin + batch]))
-                with blaming(where, self.frozen.trained, (inputs, targets)):
-                    loss = self._cost.run(shape_of(inputs), partial(self._backward, inputs, targets))
-                value = float(loss)
-                if not math.isfinite(value):
-                    why = "the batch has NaN" if has_nan((inputs, targets)) else "a smaller training.lr may help"
-                    raise DivergenceError(f"{where}: the loss is {value}; {why}")
-                total += value
-                self.update.before_step()
-                self._optimiser.step()
-                self.update.after_step()
-        self._optimiser.zero_grad()
-        self.update.end()
-        return total / steps, steps
-
-    def _backward(self, inputs: Any, targets: Any) -> torch.Tensor:
-        self._optimiser.zero_grad()
-        loss = self.loss(inputs, targets)[0]
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
 
     def _row(self) -> torch.Tensor:
         return torch.cat([flatten(tensor) for tensor in self.schema.tensors(self.model)])

@@ -19,7 +19,7 @@ _HINTS = {
 
 
 def told(error: BaseException) -> str:
-    """Say what was raised, in which line of the user's own code if it was there, and what may help.
+    """Return what was raised, in which line of the user's own code if it was there, and what may help.
 
     >>> told(KeyError("age"))
     "KeyError: 'age'"
@@ -35,7 +35,9 @@ def told(error: BaseException) -> str:
 
 @contextmanager
 def blaming(where: str, weights: Iterable[torch.Tensor], batch: Any = None) -> Iterator[None]:
-    """Say where the user's own code has failed; on weights that are not finite, or a batch with NaN, it has diverged.
+    """Raise what the user's own code raises as an error that names `where`.
+
+    On weights that are not finite, or a batch with NaN, training has diverged.
 
     >>> with blaming("client 7, step 3", weights=[]):
     ...     {}["age"]
@@ -55,7 +57,7 @@ def blaming(where: str, weights: Iterable[torch.Tensor], batch: Any = None) -> I
 
 
 def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
-    """Say whether there is neither NaN nor an infinite value.
+    """Return whether there is neither NaN nor an infinite value.
 
     >>> all_finite([torch.zeros(1)]), all_finite([torch.zeros(1), torch.tensor(float("inf"))])
     (True, False)
@@ -64,7 +66,7 @@ def all_finite(tensors: Iterable[torch.Tensor]) -> bool:
 
 
 def has_nan(thing: Any) -> bool:
-    """Say whether there is NaN in a batch, however it is nested. Infinite values may be meant, in masks.
+    """Return whether there is NaN in a batch, however it is nested. Infinite values may be meant, in masks.
 
     >>> has_nan({"a": [torch.zeros(1), 1]}), has_nan((torch.tensor([0, float("nan")]),))
     (False, True)

@@ -1,18 +1,17 @@
-"""Randomness of the user's own code (functional dropout, noise, augmentation), from the client's own stream.
+"""Randomness of the user's own code (dropout, noise, augmentation), from the client's own stream.
 
 PyTorch draws it from one generator that all threads share: on several of them no run would be like another.
 """
 
+import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
-
-from pushcen.learning.dropout import own_dropout
 
 GENERATOR = threading.RLock()
 """Whoever sets the state of PyTorch's generator holds this."""
@@ -28,7 +27,7 @@ _DRAWING = frozenset(_NAMES.split())  # and those in place, with an underscore
 
 
 class _Own(TorchFunctionMode):
-    """Lets functions that draw find the client's stream in PyTorch's generator; notes whether one has drawn."""
+    """Makes functions that draw find the client's stream in PyTorch's generator; notes whether one has drawn."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
@@ -68,7 +67,7 @@ class Noise:
 
     @contextmanager
     def own(self) -> Iterator[None]:
-        """Let all that draws in here do it from the client's own stream."""
+        """Make all that draws in here do it from the client's own stream."""
         if self._draws is False:
             yield
             return
@@ -90,3 +89,52 @@ class Noise:
         self._draws = True if "noise" in tensors and not self._layers else None
         if "noise" in tensors:
             self.generator.set_state(tensors["noise"])
+
+
+_WHOLE_CHANNELS: dict[Callable[..., torch.Tensor], bool] = {
+    nn.Dropout.forward: False,
+    nn.Dropout1d.forward: True,
+    nn.Dropout2d.forward: True,
+    nn.Dropout3d.forward: True,
+}
+
+
+def own_dropout(model: nn.Module, generator: torch.Generator) -> bool:
+    """Make the model's dropout layers draw from `generator`; return whether there are any.
+
+    A layer that has a `forward` of its own, in its class or by itself, keeps it.
+
+    >>> model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    >>> own_dropout(model, torch.Generator().manual_seed(1))
+    True
+    >>> model[1](torch.ones(6))
+    tensor([2., 2., 2., 2., 0., 2.])
+    """
+    found = False
+    for module in model.modules():
+        channels = _WHOLE_CHANNELS.get(getattr(type(module), "forward", None))  # type: ignore[arg-type]
+        ours = isinstance(vars(module).get("forward"), _OwnDraw | None)
+        if channels is not None and ours and float(module.p) > 0:  # type: ignore[arg-type]
+            module.forward = _OwnDraw(module, generator, channels)
+            found = True
+    return found
+
+
+class _OwnDraw:
+    """A dropout layer's `forward`: zeroes single values, or with the layers for images whole channels."""
+
+    def __init__(self, module: nn.Module, generator: torch.Generator, channels: bool) -> None:
+        self.module, self.generator, self.channels = module, generator, channels
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the values that are kept, scaled; in evaluation all of them."""
+        if not self.module.training:
+            return x
+        keep = 1.0 - float(self.module.p)  # type: ignore[arg-type]
+        shape = (*x.shape[:2], *[1] * (x.dim() - 2)) if self.channels else x.shape
+        kept = torch.empty(shape).bernoulli_(keep, generator=self.generator)
+        return x * kept.to(x.device, x.dtype).div_(keep or 1.0)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_OwnDraw":
+        """Belong to the copy of the layer, which may be in evaluation while this one trains."""
+        return _OwnDraw(copy.deepcopy(self.module, memo), self.generator, self.channels)

@@ -31,7 +31,7 @@ SGD, Adam, AdamW = _uncompiled(torch.optim.SGD), _uncompiled(torch.optim.Adam), 
 
 
 def save_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
-    """Give what the optimiser remembers of each parameter, as `parameter:what`.
+    """Return what the optimiser remembers of each parameter, as `parameter:what`.
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> optimiser = torch.optim.Adam(model.parameters())
@@ -49,7 +49,7 @@ def save_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module) -> dict[s
 
 
 def load_optimiser(optimiser: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Give a fresh optimiser the memory that `save_optimiser` took.
+    """Set a fresh optimiser's memory to what `save_optimiser` returned.
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> optimiser = torch.optim.SGD(model.parameters(), momentum=0.9)

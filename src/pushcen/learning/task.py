@@ -17,7 +17,7 @@ from pushcen.locate import locate
 
 
 def correct(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Say for each sample whether the highest score is the target's: their mean is top-1 accuracy.
+    """Return for each sample whether the highest score is the target's: their mean is top-1 accuracy.
 
     >>> correct(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1]))
     tensor([1., 0.])

@@ -34,7 +34,7 @@ class UntrainedZeros:
                 self.layers[entry.name] = zeros
 
     def may_be_in(self, name: str, pruned: int, size: int) -> bool:
-        """Say whether it is worth asking `among`, for a layer of which so many weights are in the cell of zero."""
+        """Return whether it is worth asking `among`, for a layer of which so many weights are in the cell of zero."""
         return name in self.layers or nearly_all(pruned, size)
 
     def among(self, name: str, weights: torch.Tensor, pruned: torch.Tensor) -> torch.Tensor:
@@ -49,7 +49,7 @@ class UntrainedZeros:
 
 
 def nearly_all(some: int, size: int) -> bool:
-    """Say whether so many of a layer's weights are nearly all of them.
+    """Return whether so many of a layer's weights are nearly all of them.
 
     >>> nearly_all(47, 48), nearly_all(40, 48)
     (True, False)

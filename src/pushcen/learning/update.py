@@ -3,6 +3,7 @@
 This base is what the dense methods need: nothing, and the whole model in float32.
 """
 
+import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -10,9 +11,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Codec, Dense, Payload, Reference, Schema, encode, payload_size
+from pushcen.codec import Codec, Dense, Payload, Reference, Schema, codecs, encode, payload_size
+from pushcen.errors import OptionError, PayloadError
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State
+from pushcen.locate import locate
 
 
 class Update:
@@ -41,7 +44,7 @@ class Update:
         """Note a message that is merged early; its weights have been added already."""
 
     def take(self) -> None:
-        """Let what was folded so far belong to the event that begins."""
+        """Hand what has been folded so far to the event that begins."""
 
     def put_back(self) -> None:
         """Undo `take`."""
@@ -63,10 +66,10 @@ class Update:
         """Change the weights after the optimiser's step."""
 
     def end(self) -> None:
-        """Let go of what only training needed."""
+        """Release what only training needed."""
 
     def codecs(self) -> dict[int, Codec]:
-        """Say how each part is encoded: 0 is the whole model."""
+        """Return how each part is encoded: 0 is the whole model."""
         return {0: Dense()}
 
     def encode(self, model: nn.Module) -> Payloads:
@@ -90,6 +93,17 @@ class Update:
         """Return what a codec's messages are differences to."""
         return next(iter(self.references.values())) if codec.from_start else None
 
+    def check(self, part: int, payload: Payload, codecs: dict[int, Codec], client: str) -> None:
+        """Refuse a message that is not encoded as this client, by `codecs`, would: its numbers mean something else."""
+        codec = codecs.get(part)
+        if codec is None or payload.codec != codec:
+            raise PayloadError(f"{client} got part {part} as {payload.codec}: must be {codec}")
+        start = self.reference(codec)
+        must = None if start is None else start.fingerprint
+        if payload.reference != must:
+            mine, theirs = (f"model {name.hex()}" if name else "no model" for name in (must, payload.reference))
+            raise PayloadError(f"{client} got the difference to {theirs}: must be to {mine}")
+
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part, known before it is encoded."""
         return {part: payload_size(self.schema, codec) for part, codec in self.codecs().items()}
@@ -110,6 +124,44 @@ class Update:
     def restore(self, state: State) -> None:
         """Take over what `save` returned."""
         self._left = state.tensors["left"].clone() if "left" in state.tensors else None
+
+
+class CodedUpdate(Update):
+    """Sends the whole model by one codec."""
+
+    def __init__(self, codec: Codec) -> None:
+        if not codec.whole:
+            raise OptionError(f"codec = {codec.name!r}: sends only a part of a model; must send all of it")
+        self._codec = codec
+
+    def codecs(self) -> dict[int, Codec]:
+        """Send by the codec."""
+        return {0: self._codec}
+
+
+def codec_named(name: str) -> Codec:
+    """Make the codec of this name, or of a class `module:Class` of one's own, with its default options.
+
+    >>> codec_named("dense")
+    Dense(number='float32')
+    >>> codec_named("dens")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: codec = 'dens': there is no such codec; did you mean dense? ...
+    """
+    kind = locate(name, "codec") if ":" in name else codecs().get(name)
+    if kind is None:
+        known = [name for name in codecs() if ":" not in name]
+        near = difflib.get_close_matches(name, known, 2)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise OptionError(
+            f"codec = {name!r}: there is no such codec; {hint}There are {', '.join(known)}, or module:Class"
+        )
+    if not (isinstance(kind, type) and issubclass(kind, Codec)):
+        raise OptionError(f"codec = {name!r}: {kind!r:.80} is no subclass of pushcen.codec.Codec")
+    try:
+        return kind()
+    except TypeError as error:
+        raise OptionError(f"codec = {name!r}: each of its options must have a default: {error}") from None
 
 
 def named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

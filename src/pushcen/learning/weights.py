@@ -11,7 +11,7 @@ from pushcen.errors import LearningError
 
 
 def load_weights(model: nn.Module, path: str | Path) -> None:
-    """Give the model the weights of a .safetensors, .pth or .pt file; refuse it whole if they do not fit.
+    """Load the weights of a .safetensors, .pth or .pt file into the model; refuse it whole if they do not fit.
 
     >>> load_weights(nn.Linear(2, 1), "nowhere.pth")
     Traceback (most recent call last):
@@ -41,7 +41,7 @@ def load_weights(model: nn.Module, path: str | Path) -> None:
 
 
 def _counters(model: nn.Module) -> Iterator[str]:
-    """Name BatchNorm's counters of batches: files from before PyTorch had them, torchvision's too, load without."""
+    """Yield the names of BatchNorm's counters of batches, which older files, torchvision's too, do not have."""
     for name, module in model.named_modules():
         if isinstance(module, _BatchNorm) and module.num_batches_tracked is not None:
             yield f"{name}.num_batches_tracked".removeprefix(".")

@@ -97,8 +97,8 @@ def gradient(learner: Learner) -> tuple[float, torch.Tensor]:
     model.zero_grad()
     total = 0.0
     for places in torch.arange(count).split(max(batch, 256)):  # type: ignore[no-untyped-call]
-        inputs, targets = learner.on_device(gather(places))
-        loss = learner.loss(inputs, targets)[0] * (len(places) / count)
+        inputs, targets = learner.local.on_device(gather(places))
+        loss = learner.local.loss(inputs, targets)[0] * (len(places) / count)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
     row = torch.cat([flatten(torch.zeros_like(t) if t.grad is None else t.grad).cpu().double() for t in tensors])
