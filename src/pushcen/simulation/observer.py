@@ -7,7 +7,7 @@ class Observer(Protocol):
     """Called in the thread that runs the simulation, in order of pseudo-time; what it raises ends the run."""
 
     def started(self, info: dict[str, Any]) -> None:
-        """Note the world as the run begins: clients, parameters, bytes of a message, horizon, and `time` (above 0 when resumed)."""
+        """Note the world: clients, parameters, bytes of a message, horizon, and `time` (above 0 when resumed)."""
 
     def progress(self, now: dict[str, Any]) -> None:
         """Note, a few times a second, `time`, `horizon`, `events` (all), `steps` (compute events), `bytes_sent`."""
