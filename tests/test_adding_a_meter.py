@@ -105,7 +105,7 @@ def test_a_figure_that_is_there_already_is_refused(tmp_path):
 
 
 def test_every_job_survives_the_way_to_a_cluster():
-    made = [jobs.Build(), jobs.Fold(3, 1), jobs.Take(), jobs.PutBack(), jobs.Step(1, ((2, 0),), False, True, False)]
+    made = [jobs.Build(), jobs.Fold(3, 1), jobs.Take(), jobs.PutBack(), jobs.Step(1, (2,), (0,), False, True, False)]
     made += [jobs.Encode(), jobs.Evaluate(True, True), jobs.Save(), jobs.Crash(), CopyRow(), CopyFolded()]
     made += [Add(((0.5, "row"),), first=True), consensus.Distance(), gradient.Gradient(), gradient.Apart()]
     made += [gradient.Norm2(), mass_shift.Difference()]

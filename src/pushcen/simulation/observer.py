@@ -7,29 +7,29 @@ class Observer(Protocol):
     """Called in the thread that runs the simulation, in order of pseudo-time; what it raises ends the run."""
 
     def started(self, info: dict[str, Any]) -> None:
-        """Hear of the world: clients, parameters, bytes of a message, horizon, and `time` (above 0 when resumed)."""
+        """Note the world: clients, parameters, bytes of a message, horizon, and `time` (above 0 when resumed)."""
 
     def progress(self, now: dict[str, Any]) -> None:
-        """Hear, a few times a second, of `time`, `horizon`, `events` (all), `steps` (compute events), `bytes_sent`."""
+        """Note, a few times a second, `time`, `horizon`, `events` (all), `steps` (compute events), `bytes_sent`."""
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Hear of a row of the metrics, just written."""
+        """Note a row of the metrics, just written."""
 
     def ended(self, summary: dict[str, Any]) -> None:
-        """Hear of the summary; `summary["status"]` says whether the run is finished or was interrupted."""
+        """Note the summary; `summary["status"]` says whether the run is finished or was interrupted."""
 
 
 class Quiet:
-    """Watches, and says nothing. A class to inherit from, for who wants to hear of some things only."""
+    """Does nothing: a class to inherit from, for observers that need only some of the calls."""
 
     def started(self, info: dict[str, Any]) -> None:
-        """Hear of the world."""
+        """Do nothing."""
 
     def progress(self, now: dict[str, Any]) -> None:
-        """Hear how far it is."""
+        """Do nothing."""
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Hear of a row of the metrics."""
+        """Do nothing."""
 
     def ended(self, summary: dict[str, Any]) -> None:
-        """Hear of the summary."""
+        """Do nothing."""

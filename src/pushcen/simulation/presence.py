@@ -37,7 +37,7 @@ class Join(Visit):
     kind = "join"
 
     def happen(self, engine: "Engine") -> None:
-        """Let it in."""
+        """Bring it in."""
         engine.presence.join(self.index)
 
 
@@ -59,7 +59,7 @@ class Return(Visit):
     kind = "return"
 
     def happen(self, engine: "Engine") -> None:
-        """Let it in again."""
+        """Bring it back."""
         engine.presence.come_back(self.index)
 
 
@@ -81,7 +81,7 @@ class Repair(Visit):
     kind = "repaired"
 
     def happen(self, engine: "Engine") -> None:
-        """Let it in again."""
+        """Bring it back."""
         engine.presence.repaired(self.index)
 
 
@@ -237,7 +237,7 @@ class Presence:
             del self._engine.at[peer.me]
 
     def _hear_farewells(self, node: SimulatedClient) -> None:
-        """Tell a client of everybody who left since it last heard."""
+        """Tell a client about everybody who left since it was last told."""
         peer = node.client.peer
         for farewell in self.farewells[node.heard :]:
             if farewell.peer in peer.sent or not self._engine.moves_mass:

@@ -8,7 +8,7 @@ from pushcen.learning import Score
 
 
 def of(found: Sequence[Score], prefix: str) -> dict[str, Any]:
-    """Sum the scores of several clients up. Who has no test data does not count, nor what is not finite, which is told.
+    """Return figures of several clients' scores. No test data does not count, nor what is not finite, which is told.
 
     >>> of([Score(0.5, 1.0, 10), Score(1.0, 2.0, 10)], "")
     {'accuracy': 0.75, 'accuracy_sd': 0.25, 'accuracy_worst_tenth': 0.5, 'loss': 1.5}
@@ -24,7 +24,7 @@ def of(found: Sequence[Score], prefix: str) -> dict[str, Any]:
 
 
 def spread(values: Sequence[float], name: str) -> dict[str, Any]:
-    """Give mean and standard deviation over clients (of them all, not of a sample of them).
+    """Return mean and standard deviation over clients (of them all, not of a sample of them).
 
     >>> spread([], "best")
     {'best': None, 'best_sd': None}
@@ -36,7 +36,7 @@ def spread(values: Sequence[float], name: str) -> dict[str, Any]:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Give the mean, whose rounding does not depend on the order; None of nothing.
+    """Return the mean, whose rounding does not depend on the order; None of nothing.
 
     >>> mean([1e16, 1.0, -1e16])
     0.3333333333333333
@@ -45,7 +45,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def finite(value: Any) -> Any:
-    """Put None in place of numbers that are not finite: JSON has none.
+    """Return a value with None in place of numbers that are not finite: JSON has none.
 
     >>> finite({"loss": float("nan"), "clients": {"3": 0.5}})
     {'loss': None, 'clients': {'3': 0.5}}

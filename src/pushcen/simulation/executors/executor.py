@@ -86,10 +86,8 @@ class Proxy:
     def step(self, work: Work) -> Ticket:
         """Merge, train, encode."""
         own, models, adopts = work
-        shares = tuple([model[:2] for model in models])
-        ticket: Ticket = self.ask(
-            Step(own, shares, adopts, self.encodes, self.measures), *[payloads for _, _, payloads in models]
-        )
+        weights, parts, payloads = zip(*models, strict=True) if models else ((), (), ())
+        ticket: Ticket = self.ask(Step(own, weights, parts, adopts, self.encodes, self.measures), *payloads)
         return ticket
 
     def ask(self, job: Job, *inputs: Any) -> Any:

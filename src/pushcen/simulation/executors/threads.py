@@ -153,13 +153,12 @@ class Threads:
 
     def _compute(self, task: ThreadTask) -> None:
         """Run a task's jobs, unless what it builds upon has failed: then it has failed, too."""
-        before = task.before
-        error = before.error if before is not None else None
-        inputs = []
-        for needed in task.inputs:
-            if error is None:
-                error = needed.error
-            inputs.append(needed.product)
+        before, error = task.before, None
+        if before is not None:
+            error = before.error
+        inputs = [needed.product for needed in task.inputs]
+        if failed := [needed.error for needed in task.inputs if needed.error is not None]:
+            error = failed[0] if error is None else error
         if error is None:
             try:
                 task.facts, task.product = self._host.run(task.client, task.jobs, inputs)
