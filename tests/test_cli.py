@@ -74,7 +74,7 @@ def test_the_cost_command_prints_the_papers_sizes():
 def test_what_pushcen_refuses_is_one_line_and_no_traceback():
     result = CliRunner().invoke(app, ["codec", "demo", "--clusters", "300"])
     assert result.exit_code == 2
-    assert result.stderr == "error: clusters = 300: must be a whole number between 2 and 256\n"
+    assert result.stderr == "error: clusters = 300: must be a whole number from 2 to 256\n"
 
 
 @pytest.mark.slow

@@ -164,7 +164,7 @@ def test_weights_that_are_not_finite_are_refused():
 
 @pytest.mark.parametrize("clusters", [1, 0, -3, 257, 2.5, "8"])
 def test_a_number_of_clusters_out_of_range_is_refused(clusters):
-    with pytest.raises(OptionError, match=r"clusters = .* between 2 and 256"):
+    with pytest.raises(OptionError, match=r"clusters = .* from 2 to 256"):
         cluster(torch.ones(3), clusters)
 
 

@@ -163,7 +163,7 @@ def test_errors_in_the_users_code_say_where_and_what_may_help():
 def test_a_device_that_is_not_there_is_refused_by_its_key():
     with pytest.raises(OptionError, match=r"training.device = 'cuda:77': is not there .*cpu would do"):
         learner_of(training=TrainingOptions(device="cuda:77"))
-    with pytest.raises(OptionError, match=r"training.device = 'meta': must be cpu"):
+    with pytest.raises(OptionError, match=r"device = 'meta': must be cpu"):
         TrainingOptions(device="meta")
 
 

@@ -257,17 +257,17 @@ def test_autocast_computes_in_bfloat16_and_the_loss_in_float32():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epochs": 0}, "training.epochs = 0: must be a whole number from 1"),
-        ({"batch": 2.5}, "training.batch = 2.5: must be a whole number from 1"),
-        ({"lr": 0.0}, "training.lr = 0.0: must be a number above 0"),
-        ({"lr": float("nan")}, "training.lr = nan: must be a number above 0"),
-        ({"momentum": 1.0, "optimiser": "sgd"}, "training.momentum = 1.0: must be at least 0 and less than 1"),
-        ({"momentum": 0.9}, "training.momentum = 0.9: only sgd has it, not 'adam'"),
-        ({"weight_decay": -1.0}, "training.weight_decay = -1.0: must be a number from 0"),
-        ({"optimiser": "lion"}, "training.optimiser = 'lion': must be one of adam, adamw, sgd"),
-        ({"autocast": "int8"}, "training.autocast = 'int8': must be one of off, bfloat16"),
-        ({"batch_norm": "none"}, "training.batch_norm = 'none': must be one of local, shared"),
-        ({"device": "quantum"}, "training.device = 'quantum': must be cpu"),
+        ({"epochs": 0}, "epochs = 0: must be a whole number, 1 or more"),
+        ({"batch": 2.5}, "batch = 2.5: must be a whole number, 1 or more"),
+        ({"lr": 0.0}, "lr = 0.0: must be a number above 0"),
+        ({"lr": float("nan")}, "lr = nan: must be a number above 0"),
+        ({"momentum": 1.0, "optimiser": "sgd"}, "momentum = 1.0: must be a number, at least 0 and less than 1"),
+        ({"momentum": 0.9}, "momentum = 0.9: only sgd has it, not 'adam'"),
+        ({"weight_decay": -1.0}, "weight_decay = -1.0: must be a number, 0 or more"),
+        ({"optimiser": "lion"}, "optimiser = 'lion': must be one of adam, adamw, sgd"),
+        ({"autocast": "int8"}, "autocast = 'int8': must be one of off, bfloat16"),
+        ({"batch_norm": "none"}, "batch_norm = 'none': must be one of local, shared"),
+        ({"device": "quantum"}, "device = 'quantum': must be cpu"),
     ],
 )
 def test_training_options_that_cannot_be_are_refused(options, message):
@@ -279,9 +279,9 @@ def test_training_options_that_cannot_be_are_refused(options, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"strength": -0.1}, "method.strength = -0.1: must be a number from 0"),
-        ({"strength": float("nan")}, "method.strength = nan"),
-        ({"scale": "max"}, "method.scale = 'max': must be sum or mean"),
+        ({"strength": -0.1}, "strength = -0.1: must be a number, 0 or more"),
+        ({"strength": float("nan")}, "strength = nan"),
+        ({"scale": "max"}, "scale = 'max': must be one of sum, mean"),
         ({"clusters": 1}, "clusters = 1"),
         ({"profile": "best"}, "profile = 'best'"),
     ],

@@ -29,7 +29,7 @@ class Centroids(Codec, plain_name="centroids"):
 
     >>> Centroids(clusters=1)
     Traceback (most recent call last):
-    pushcen.errors.OptionError: clusters = 1: must be a whole number between 2 and 256
+    pushcen.errors.OptionError: clusters = 1: must be a whole number from 2 to 256
     """
 
     clusters: int = 32

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pushcen.checks import check_choice, check_count
 from pushcen.codec import numba_kernels, torch_kernels
 from pushcen.codec.bins import LIMIT, Bins, sample_stride
 from pushcen.codec.codebook import Codebook
@@ -131,10 +132,8 @@ def kernels(weights: torch.Tensor) -> ModuleType:
 
 def check_options(clusters: int, profile: str) -> None:
     """Refuse a number of clusters or a profile that does not exist."""
-    if not isinstance(clusters, int) or not 2 <= clusters <= 256:
-        raise OptionError(f"clusters = {clusters!r}: must be a whole number between 2 and 256")
-    if profile not in get_args(Profile):
-        raise OptionError(f"profile = {profile!r}: must be one of {', '.join(get_args(Profile))}")
+    check_count("clusters", clusters, 2, 256)
+    check_choice("profile", profile, get_args(Profile))
 
 
 def _histogram(weights: torch.Tensor, clusters: int, name: str) -> tuple[Floats, Floats, int, Bins]:

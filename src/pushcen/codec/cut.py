@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pushcen.checks import check_count
 from pushcen.codec.codebook import Values
 from pushcen.codec.jit import kernel
-from pushcen.errors import OptionError
 
 _u64 = np.uint64
 
@@ -31,15 +31,12 @@ class Cut:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.parts, int) and 1 <= self.parts < 2**16):
-            raise OptionError(f"parts = {self.parts!r}: must be a whole number between 1 and 65535")
-        if not (isinstance(self.seed, int) and 0 <= self.seed < 2**64):
-            raise OptionError(f"seed = {self.seed!r}: must be a whole number from 0 to 2**64 - 1")
+        check_count("parts", self.parts, 1, 2**16 - 1)
+        check_count("seed", self.seed, 0, 2**64 - 1)
 
     def check_part(self, part: int) -> None:
         """Refuse a part that there is not."""
-        if not (isinstance(part, int) and 0 <= part < self.parts):
-            raise OptionError(f"part = {part!r}: must be a whole number from 0 to {self.parts - 1}")
+        check_count("part", part, 0, self.parts - 1)
 
     def size(self, part: int, size: int) -> int:
         """Return how many of `size` coordinates are in `part`.

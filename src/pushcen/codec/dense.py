@@ -6,6 +6,7 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from pushcen.checks import check_choice
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.clustering import kernels, largest
 from pushcen.codec.codebook import Values
@@ -13,7 +14,7 @@ from pushcen.codec.codec import Codec, Rows, check_values
 from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.schema import Schema
 from pushcen.codec.wire import Header
-from pushcen.errors import ModelError, OptionError
+from pushcen.errors import ModelError
 
 Number = Literal["float32", "float16"]
 _CHUNK = 1 << 20
@@ -31,8 +32,7 @@ class Dense(Codec, plain_name="dense"):
     number: Number = "float32"
 
     def __post_init__(self) -> None:
-        if self.number not in get_args(Number):
-            raise OptionError(f"number = {self.number!r}: must be one of {', '.join(get_args(Number))}")
+        check_choice("number", self.number, get_args(Number))
 
     @property
     def code(self) -> int:

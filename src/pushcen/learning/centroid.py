@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from pushcen.checks import check_choice, check_number
 from pushcen.codec import Centroids, Codec, Payload, Schema, cluster
 from pushcen.codec.clustering import Profile
-from pushcen.errors import OptionError
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import TrainingOptions
@@ -39,10 +39,8 @@ class CentroidUpdate(Update):
         feedback: bool = True,
     ) -> None:
         Centroids(clusters, profile)  # refuses what cannot be
-        if not 0 <= strength < float("inf"):
-            raise OptionError(f"method.strength = {strength!r}: must be a number from 0")
-        if scale not in ("sum", "mean"):
-            raise OptionError(f"method.scale = {scale!r}: must be sum or mean")
+        check_number("strength", strength)
+        check_choice("scale", scale, ("sum", "mean"))
         self._clusters, self._strength, self._scale, self._profile = clusters, strength, scale, profile
         self._masked, self._feedback = masked, feedback
         self._table: Tables | None = None

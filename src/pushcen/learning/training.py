@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from pushcen.checks import check_choice, check_count, check_number
 from pushcen.errors import OptionError
 from pushcen.learning.optimiser import SGD, Adam, AdamW
 
@@ -18,7 +19,7 @@ class TrainingOptions:
 
     >>> TrainingOptions(optimiser="adan")
     Traceback (most recent call last):
-    pushcen.errors.OptionError: training.optimiser = 'adan': must be one of adam, adamw, sgd
+    pushcen.errors.OptionError: optimiser = 'adan': must be one of adam, adamw, sgd
     """
 
     epochs: int = 1
@@ -40,32 +41,23 @@ class TrainingOptions:
     """After so many events in a row that diverged a simulated client no longer trains; 0: never."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise OptionError(f"training.{name} = {value!r}: must be a whole number from 1")
-        if type(self.give_up_after) is not int or self.give_up_after < 0:
-            raise OptionError(f"training.give_up_after = {self.give_up_after!r}: must be a whole number from 0")
-        for name in ("lr", "momentum", "weight_decay"):
-            if not isinstance(getattr(self, name), int | float):
-                raise OptionError(f"training.{name} = {getattr(self, name)!r}: must be a number")
-        if not 0 < self.lr < float("inf"):
-            raise OptionError(f"training.lr = {self.lr!r}: must be a number above 0")
-        if not 0 <= self.momentum < 1:
-            raise OptionError(f"training.momentum = {self.momentum!r}: must be at least 0 and less than 1")
+        check_count("epochs", self.epochs, 1)
+        check_count("batch", self.batch, 1)
+        check_count("give_up_after", self.give_up_after)
+        check_number("lr", self.lr, above=True)
+        check_number("momentum", self.momentum, 0, 1, below=True)
         if self.momentum and self.optimiser != "sgd":
-            raise OptionError(f"training.momentum = {self.momentum!r}: only sgd has it, not {self.optimiser!r}")
-        if not 0 <= self.weight_decay < float("inf"):
-            raise OptionError(f"training.weight_decay = {self.weight_decay!r}: must be a number from 0")
-        _one_of("optimiser", self.optimiser, _OPTIMISERS)
-        _one_of("autocast", self.autocast, ("off", "bfloat16"))
-        _one_of("batch_norm", self.batch_norm, ("local", "shared"))
+            raise OptionError(f"momentum = {self.momentum!r}: only sgd has it, not {self.optimiser!r}")
+        check_number("weight_decay", self.weight_decay)
+        check_choice("optimiser", self.optimiser, _OPTIMISERS)
+        check_choice("autocast", self.autocast, ("off", "bfloat16"))
+        check_choice("batch_norm", self.batch_norm, ("local", "shared"))
         try:
             known = torch.device(self.device).type != "meta"  # where tensors have no values
         except RuntimeError:
             known = False
         if not known:
-            raise OptionError(f"training.device = {self.device!r}: must be cpu, cuda, cuda:1, mps, ...")
+            raise OptionError(f"device = {self.device!r}: must be cpu, cuda, cuda:1, mps, ...")
 
     def optimise(self, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
         """Make the optimiser; `fused` takes one pass over memory where a loop takes ten; it knows no complex."""
@@ -83,8 +75,3 @@ class TrainingOptions:
         (4, 1)
         """
         return self.epochs * max(1, samples // self.batch)
-
-
-def _one_of(name: str, value: str, choice: tuple[str, ...]) -> None:
-    if value not in choice:
-        raise OptionError(f"training.{name} = {value!r}: must be one of {', '.join(choice)}")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from pushcen.errors import OptionError
+from pushcen.checks import check_count, check_number, check_order
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,11 @@ class RuntimeOptions:
     """How long to wait for them."""
 
     def __post_init__(self) -> None:
-        least = {
-            "patience": 0,
-            "evaluate_every": 0,
-            "optimiser_every": 0,
-            "pause": 0,
-            "start_with": 0,
-            "start_timeout": 0,
-        }
+        may_be_zero = {"patience", "evaluate_every", "optimiser_every", "pause", "start_with", "start_timeout"}
         for field in fields(self):
-            value = getattr(self, field.name)
-            floor = least.get(field.name, 1 if field.type is int else 0.001)
-            if not floor <= value < float("inf"):
-                raise OptionError(f"runtime.{field.name} = {value!r}: must be {floor} or more")
-        if self.view > self.known:
-            raise OptionError(f"runtime.view = {self.view}: must be at most runtime.known = {self.known}")
+            name, value, zero = field.name, getattr(self, field.name), field.name in may_be_zero
+            if field.type is int:
+                check_count(name, value, 0 if zero else 1)
+            else:
+                check_number(name, value, 0 if zero else 0.001)
+        check_order("view", self.view, "known", self.known)

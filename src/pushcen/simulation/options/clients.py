@@ -29,14 +29,14 @@ class ComputeOptions:
     tail: float = 2.0
 
     def __post_init__(self) -> None:
-        check_choice("compute.kind", self.kind, KINDS)
-        check_number("compute.per_step", self.per_step, above=True)
-        check_number("compute.per_event", self.per_event, above=True)
+        check_choice("kind", self.kind, KINDS)
+        check_number("per_step", self.per_step, above=True)
+        check_number("per_event", self.per_event, above=True)
         if not self.classes:
-            raise OptionError("compute.classes = []: must have at least one factor")
+            raise OptionError("classes = []: must have at least one factor")
         for factor in self.classes:
-            check_number("compute.classes", factor, above=True)
-        check_number("compute.tail", self.tail, above=True)
+            check_number("classes", factor, above=True)
+        check_number("tail", self.tail, above=True)
 
     def pace(self, client: int, steps: int, seed: int) -> float:
         """Return a client's usual time for one event: all of it, but for the factor of `heavy`.
@@ -82,14 +82,12 @@ class ParticipationOptions:
             check_number(f"participation.{name}", getattr(self, name), 0, 1)
         for name in ("stay", "away", "between", "repair"):
             check_number(f"participation.{name}", getattr(self, name), above=True)
-        check_number("participation.earliest", self.earliest)
-        check_number("participation.latest", self.latest)
-        check_order("participation.earliest", self.earliest, "participation.latest", self.latest)
-        check_flag("participation.farewell", self.farewell)
+        check_number("earliest", self.earliest)
+        check_number("latest", self.latest)
+        check_order("earliest", self.earliest, "latest", self.latest)
+        check_flag("farewell", self.farewell)
         if self.joins and self.delayed:
-            raise OptionError(
-                f"participation.delayed = {self.delayed!r}: must be 0 where participation.joins says who comes when"
-            )
+            raise OptionError(f"delayed = {self.delayed!r}: must be 0 where joins says who comes when")
 
     def join_times(self, clients: int, seed: int) -> dict[int, float]:
         """Return the clients that join late, and when: the same for all methods.
@@ -118,16 +116,14 @@ def read_joins(path: Path, clients: int) -> dict[int, float]:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise OptionError(f"participation.joins = {str(path)!r}: {error.strerror}") from error
+        raise OptionError(f"joins = {str(path)!r}: {error.strerror}") from error
     except ValueError as error:
-        raise OptionError(f"participation.joins = {str(path)!r}: must be a JSON file: {error}") from error
+        raise OptionError(f"joins = {str(path)!r}: must be a JSON file: {error}") from error
     if not isinstance(table, dict):
-        raise OptionError(f"participation.joins = {str(path)!r}: must be an object of client: time")
+        raise OptionError(f"joins = {str(path)!r}: must be an object of client: time")
     names = {str(client) for client in range(clients)}
     for client, time in table.items():
         if client not in names:
-            raise OptionError(
-                f"participation.joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}"
-            )
-        check_number(f"participation.joins = {str(path)!r}: client {client}", time)
+            raise OptionError(f"joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}")
+        check_number(f"joins = {str(path)!r}: client {client}", time)
     return {int(client): float(table[client]) for client in sorted(table, key=int)}

@@ -41,10 +41,10 @@ class NetworkOptions:
     def __post_init__(self) -> None:
         for name in ("latency", "jitter", "bandwidth"):
             check_number(f"network.{name}", getattr(self, name))
-        check_number("network.hold", self.hold, above=True)
+        check_number("hold", self.hold, above=True)
         for name in ("loss", "duplicate", "reorder"):
             check_number(f"network.{name}", getattr(self, name), 0, 1)
-        check_choice("network.notice", self.notice, NOTICES)
+        check_choice("notice", self.notice, NOTICES)
 
     @property
     def instant(self) -> bool:
@@ -78,13 +78,13 @@ class NeighbourOptions:
     file: str = ""
 
     def __post_init__(self) -> None:
-        check_choice("neighbours.kind", self.kind, KINDS)
-        check_choice("neighbours.graph", self.graph, GRAPHS)
-        check_count("neighbours.size", self.size, 1)
-        check_count("neighbours.bound", self.bound)
-        check_order("neighbours.size", self.size, "neighbours.bound", self.bound)
-        check_count("neighbours.degree", self.degree, 1)
-        check_number("neighbours.rewire", self.rewire, 0, 1)
+        check_choice("kind", self.kind, KINDS)
+        check_choice("graph", self.graph, GRAPHS)
+        check_count("size", self.size, 1)
+        check_count("bound", self.bound)
+        check_order("size", self.size, "bound", self.bound)
+        check_count("degree", self.degree, 1)
+        check_number("rewire", self.rewire, 0, 1)
 
     def edges(self, names: Sequence[str], rng: Random) -> Edges | None:
         """Return the graph; None if there is none. One client alone has no edges.
@@ -94,7 +94,7 @@ class NeighbourOptions:
         """
         if self.kind != "graph":
             return None
-        with called(k="neighbours.degree", p="neighbours.rewire", path="neighbours.file"):
+        with called(k="degree", p="rewire", path="file"):
             edges = self._graph(names, rng)
         graphs.check_connected(edges, strict=False)
         return edges

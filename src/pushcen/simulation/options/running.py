@@ -23,7 +23,7 @@ class EvaluationOptions:
     per_client: bool = False
 
     def __post_init__(self) -> None:
-        check_number("evaluation.every", self.every, above=True)
+        check_number("every", self.every, above=True)
         for name in ("global_test", "reference", "per_client"):
             check_flag(f"evaluation.{name}", getattr(self, name))
 
@@ -65,9 +65,9 @@ class ExecutorOptions:
     address: str = ""
 
     def __post_init__(self) -> None:
-        check_choice("executor.kind", self.kind, EXECUTORS)
-        check_count("executor.workers", self.workers)
-        check_count("executor.ahead", self.ahead)
+        check_choice("kind", self.kind, EXECUTORS)
+        check_count("workers", self.workers)
+        check_count("ahead", self.ahead)
 
     @property
     def size(self) -> int:
@@ -87,4 +87,4 @@ class CheckpointOptions:
     seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        check_number("checkpoint.seconds", self.seconds)
+        check_number("seconds", self.seconds)
