@@ -57,14 +57,21 @@ class Epochs(Ledger):
 
     def _follow(self) -> None:
         """Take links that are new into account."""
-        seen = (len(self.sent), len(self.credited))
-        receivers, senders = (new - old for new, old in zip(seen, self._seen, strict=True))
-        self._seen = seen
-        to, of = list(islice(reversed(self.sent), receivers)), list(islice(reversed(self.credited), senders))
+        receivers, senders = len(self.sent), len(self.credited)
+        to = islice(reversed(self.sent), receivers - self._seen[0])
+        of = islice(reversed(self.credited), senders - self._seen[1])
+        self._seen = (receivers, senders)
         if self._latest is not None:
-            self._meet_all(to, of)
-        elif not all(peer.endswith(_FIRST) for peer in (*to, *map(sender_of, of))):
-            self._index()
+            self._meet_all(list(to), list(of))
+            return
+        for peer in to:
+            if peer[-2:] != _FIRST:
+                self._index()
+                return
+        for link in of:
+            if link[-2:] != _FIRST and not sender_of(link).endswith(_FIRST):
+                self._index()
+                return
 
     def _look_back(self) -> None:
         """Take into account what was taken over from a ledger, or from an earlier epoch of this peer."""

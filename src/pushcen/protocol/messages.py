@@ -48,7 +48,7 @@ def check_id(text: str) -> PeerId:
     return _checked_id(text)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 15)
 def _checked_id(text: str) -> PeerId:
     name, _, epoch = text.rpartition("/")
     plain = epoch.isascii() and epoch.isdigit() and len(epoch) <= 19 and str(int(epoch)) == epoch
