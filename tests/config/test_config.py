@@ -42,7 +42,7 @@ from pushcen.runs.forecast import forecast
         ({"meters": {"names": "mass"}}, "meters.names = 'mass': must be a list, each a text"),
         ({"evaluation": {"reference": 1}}, "evaluation.reference = 1: must be true or false"),
         ({"method": {"name": "pushcan"}}, "method.name = 'pushcan': there is no such method; did you mean pushcen?"),
-        ({"method": {"clusters": 1}}, "method.clusters = 1: must be a whole number between 2 and 256"),
+        ({"method": {"clusters": 1}}, "method.clusters = 1: must be a whole number from 2 to 256"),
         ({"method": {"name": "swift", "clusters": 8}}, "method.clusters = 8: no such key"),
         ({"methods": {"pushcen": {"recievers": 3}}}, "methods.pushcen.recievers = 3: no such key. Did you mean"),
         ({"methods": {"pushcan": {}}}, "methods = 'pushcan': there is no such method"),

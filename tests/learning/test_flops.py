@@ -118,19 +118,19 @@ WEIGHTS = [Tally(float(x)) for x in torch.randn(80, generator=torch.Generator().
 
 @pytest.mark.parametrize("clusters", [4, 32])
 def test_the_papers_clustering_is_three_assignments_to_every_centroid(clusters):
-    update = _prepared(CentroidUpdate(clusters, strength=0, masked=False, profile="paper", feedback=False))
+    update = _prepared(CentroidUpdate(clusters, strength=0, mask=False, profile="paper", feedback=False))
     centroids = [Tally(float(i)) for i in range(clusters)]
     assert update.flops(steps=10) == 3 * tallied(assign, WEIGHTS, centroids)
 
 
 def test_clustering_by_histogram_is_four_operations_a_weight():
-    update = _prepared(CentroidUpdate(32, strength=0, masked=False, feedback=False))
+    update = _prepared(CentroidUpdate(32, strength=0, mask=False, feedback=False))
     assert update.flops(steps=10) == tallied(histogram_and_assign, WEIGHTS, Tally(1.0), Tally(0.5))
 
 
 @pytest.mark.parametrize(
     ("options", "each", "clusterings"),
-    [({}, 3 + 1, 2), ({"strength": 0}, 1, 2), ({"masked": False}, 3, 2), ({"strength": 0, "masked": False}, 0, 1)],
+    [({}, 3 + 1, 2), ({"strength": 0}, 1, 2), ({"mask": False}, 3, 2), ({"strength": 0, "mask": False}, 0, 1)],
 )
 def test_each_step_adds_what_regulariser_and_mask_cost(options, each, clusterings):
     update = _prepared(CentroidUpdate(8, **options))

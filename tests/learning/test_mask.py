@@ -56,7 +56,7 @@ def test_pruned_weights_stay_exactly_zero_whatever_momentum_says(training, stren
 
 @pytest.mark.parametrize("training", OPTIMISERS.values(), ids=OPTIMISERS)
 def test_without_the_mask_they_do_move(training):
-    learner = watched(training, masked=False)
+    learner = watched(training, mask=False)
     learner.step(Work(1, []))
     assert learner.update.moved > 0
 

@@ -22,7 +22,7 @@ class CentroidUpdate(Update):
     """Training that keeps weights near a few centroids, which the neighbourhood shares.
 
     `strength` is lambda in the paper; `scale` says whether it weighs each layer's sum of squares, or their mean.
-    `masked` holds pruned weights at zero during training, but not those that are zero for want of training. With
+    `mask` holds pruned weights at zero during training, but not those that are zero for want of training. With
     `feedback`, what rounding takes off one message is added to the next, so that what is sent is right on average,
     however little training moves between two messages. With the paper's profile the dictionary is used as it was
     averaged, WCP is three iterations from it, and what starts at zero stays there; by default its entry nearest zero is
@@ -34,7 +34,7 @@ class CentroidUpdate(Update):
         clusters: int = 32,
         strength: float = 0.01,
         scale: str = "sum",
-        masked: bool = True,
+        mask: bool = True,
         profile: Profile = "default",
         feedback: bool = True,
     ) -> None:
@@ -42,7 +42,7 @@ class CentroidUpdate(Update):
         check_number("strength", strength)
         check_choice("scale", scale, ("sum", "mean"))
         self._clusters, self._strength, self._scale, self._profile = clusters, strength, scale, profile
-        self._masked, self._feedback = masked, feedback
+        self._masked, self._feedback = mask, feedback
         self._table: Tables | None = None
         self._open, self._taken = TableSum(), TableSum()
         self._layers: list[Pull] = []

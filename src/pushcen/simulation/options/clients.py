@@ -116,14 +116,14 @@ def read_joins(path: Path, clients: int) -> dict[int, float]:
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise OptionError(f"joins = {str(path)!r}: {error.strerror}") from error
+        raise OptionError(f"participation.joins = {str(path)!r}: {error.strerror}") from error
     except ValueError as error:
-        raise OptionError(f"joins = {str(path)!r}: must be a JSON file: {error}") from error
+        raise OptionError(f"participation.joins = {str(path)!r}: must be a JSON file: {error}") from error
     if not isinstance(table, dict):
-        raise OptionError(f"joins = {str(path)!r}: must be an object of client: time")
+        raise OptionError(f"participation.joins = {str(path)!r}: must be an object of client: time")
     names = {str(client) for client in range(clients)}
     for client, time in table.items():
         if client not in names:
-            raise OptionError(f"joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}")
-        check_number(f"joins = {str(path)!r}: client {client}", time)
+            raise OptionError(f"participation.joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}")
+        check_number(f"participation.joins = {str(path)!r}: client {client}", time)
     return {int(client): float(table[client]) for client in sorted(table, key=int)}

@@ -94,7 +94,7 @@ class NeighbourOptions:
         """
         if self.kind != "graph":
             return None
-        with called(k="degree", p="rewire", path="file"):
+        with called(k="neighbours.degree", p="neighbours.rewire", path="neighbours.file"):
             edges = self._graph(names, rng)
         graphs.check_connected(edges, strict=False)
         return edges
