@@ -124,6 +124,8 @@ def read_joins(path: Path, clients: int) -> dict[int, float]:
     names = {str(client) for client in range(clients)}
     for client, time in table.items():
         if client not in names:
-            raise OptionError(f"participation.joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}")
+            raise OptionError(
+                f"participation.joins = {str(path)!r}: client {client!r}: must be a number from 0 to {clients - 1}"
+            )
         check_number(f"participation.joins = {str(path)!r}: client {client}", time)
     return {int(client): float(table[client]) for client in sorted(table, key=int)}
