@@ -43,9 +43,9 @@ class Builder:
     >>> @dataclasses.dataclass(frozen=True)
     ... class Config:
     ...     clients: int = 20
-    ...     network: Network = NetworkOptions()
+    ...     network: NetworkOptions = NetworkOptions()
     >>> Builder().build(Config, {"network": {"loss": Text("0.1")}})
-    Config(clients=20, network=Network(loss=0.1, latency=0.0))
+    Config(clients=20, network=NetworkOptions(loss=0.1, latency=0.0))
     >>> Builder().build(Config, {"clients": "many", "network": {"los": 0.1}})
     Traceback (most recent call last):
     pushcen.errors.ConfigError: clients = 'many': must be a whole number

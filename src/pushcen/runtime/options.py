@@ -11,7 +11,7 @@ class RuntimeOptions:
 
     >>> RuntimeOptions(chunk_kb=0)
     Traceback (most recent call last):
-    pushcen.errors.OptionError: runtime.chunk_kb = 0: must be 1 or more
+    pushcen.errors.OptionError: chunk_kb = 0: must be a whole number, 1 or more
     """
 
     view: int = 20
