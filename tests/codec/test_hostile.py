@@ -18,6 +18,7 @@ from pushcen.codec import (
     Cut,
     Dense,
     Fragment,
+    Lean,
     Payload,
     PayloadError,
     Schema,
@@ -28,7 +29,7 @@ from pushcen.codec.wire import HEADER
 from pushcen.models import LeNet
 from tests.codec.models import example
 
-CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3))]
+CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0)]
 SCHEMA = Schema.of(example())
 
 

@@ -17,6 +17,7 @@ from pushcen.codec import (
     Cut,
     Dense,
     Fragment,
+    Lean,
     ModelError,
     OptionError,
     Payload,
@@ -33,7 +34,7 @@ from pushcen.codec.cost import schema_bytes
 from pushcen.models import LeNet, resnet18
 from tests.codec.models import Mixed, example
 
-CODECS = [Centroids(2), Centroids(5), Centroids(32), Centroids(256), Dense(), Dense("float16")]
+CODECS = [Centroids(2), Centroids(5), Centroids(32), Centroids(256), Dense(), Dense("float16"), Lean(4.0)]
 FRAGMENTS = [Fragment(part, Cut(3, seed=5)) for part in range(3)]
 
 
@@ -237,7 +238,9 @@ def test_a_difference_to_a_reference_merges_like_the_model_itself(codec):
     covered = into.weights() > 0
     assert covered.any()
     row = Reference.of(model).row
-    error = 0.012 if codec == Centroids(2) else 0.006  # half the distance between two centroids of the difference
+    error = (
+        0.012 if codec in (Centroids(2), Lean(4.0)) else 0.006
+    )  # half the distance between two centroids of the difference
     torch.testing.assert_close(into.total[covered] / 2, row[covered], rtol=0, atol=error)
 
 

@@ -1,5 +1,6 @@
 """How fast and how good the codec is, on trained weights, everything on one thread; and its demonstration."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -8,7 +9,8 @@ from torch import nn
 
 from pushcen.bench.common import best_seconds, trained_lenet, trained_resnet18
 from pushcen.bench.plain import least_error, lloyd
-from pushcen.codec import Accumulator, Centroids, Payload, Schema, accumulate, cluster, decode, encode
+from pushcen.codec import Accumulator, Centroids, Lean, Payload, Schema, accumulate, cluster, decode, encode
+from pushcen.codec.blocks import Layout
 
 _SAMPLE = 1500
 
@@ -37,6 +39,8 @@ class CodecFigures:
     """Length of the whole message over the number of clustered weights."""
     entropy_bits_per_weight: float
     """The entropy of the indices: what an ideal coder of single indices would need."""
+    lean: dict[str, dict[str, float]]
+    """Of `Lean`, by bits: what the coder takes over the entropy of its levels, and the three times as above."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the figures by name."""
@@ -94,7 +98,38 @@ def _measure(turns: int) -> CodecFigures:
         check_vs_dense_add=checking / adding,
         bits_per_weight=8 * len(payload) / sum(layer.numel() for layer in layers.values()),
         entropy_bits_per_weight=_entropy(layers, 32),
+        lean={f"{bits:g}": _lean(model, schema, bits, copy, lambda: total.add_(dense), turns) for bits in (0.3, 1, 2)},
     )
+
+
+def _lean(
+    model: nn.Module, schema: Schema, bits: float, copy: Callable[[], None], add: Callable[[], object], turns: int
+) -> dict[str, float]:
+    codec, into = Lean(bits), Accumulator.zeros(schema)
+    payload = encode(model, codec, schema=schema)
+    copying, encoding, adding, merging, checking = best_seconds(
+        copy,
+        lambda: encode(model, codec, schema=schema),
+        add,
+        lambda: accumulate(payload, 1, into),
+        lambda: Payload.parse(payload.data, schema),
+        turns=turns,
+    )
+    layout = Layout.of(schema)
+    _, end = layout.read(payload.body)
+    decoded = decode(payload)
+    tensors = [decoded[entry.name] for entry in schema.entries]
+    entropy = 0.0
+    for block in layout.blocks:
+        levels = torch.cat([tensors[at].flatten() for at, _ in block])
+        shares = np.unique(levels.numpy(), return_counts=True)[1] / levels.numel()
+        entropy -= levels.numel() * float((shares * np.log2(shares)).sum())
+    return {
+        "bits_over_entropy": 8 * (end - layout.begin) / entropy,
+        "encode_vs_memcpy": encoding / copying,
+        "accumulate_vs_dense_add": merging / adding,
+        "check_vs_dense_add": checking / adding,
+    }
 
 
 def _squared_error(layers: dict[str, torch.Tensor], decoded: dict[str, torch.Tensor]) -> float:

@@ -21,6 +21,7 @@ def codec(as_json: Json = False) -> None:
 
     with _waiting("training a ResNet-18 a little, then measuring its codec ..."):
         figures = measure()
+    goals = {"bits_over_entropy": "<= 1.03", "encode_vs_memcpy": "<= 25", "accumulate_vs_dense_add": "<= 3"}
     rows: list[tuple[str, str, str]] = [
         ("encode_speedup_vs_plain", f"{figures.encode_speedup_vs_plain:.0f}", ">= 100"),
         *((f"distortion_vs_optimum, K = {k}", f"{r:.4f}", "<= 1.02") for k, r in figures.distortion_vs_optimum.items()),
@@ -31,6 +32,11 @@ def codec(as_json: Json = False) -> None:
         ("check_vs_dense_add", f"{figures.check_vs_dense_add:.2f}", ""),
         ("bits_per_weight", f"{figures.bits_per_weight:.3f}", ""),
         ("entropy_bits_per_weight", f"{figures.entropy_bits_per_weight:.3f}", ""),
+        *(
+            (f"lean, {bits} bits: {name}", f"{value:.3f}", goals.get(name, ""))
+            for bits, found in figures.lean.items()
+            for name, value in found.items()
+        ),
     ]
     title = f"The codec, {figures.weights:,} numbers, K = 32, one thread"
     _show(as_json, figures.as_dict(), title, ("figure", "measured", "goal"), rows)

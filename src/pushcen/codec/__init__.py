@@ -25,6 +25,7 @@ from pushcen.codec.codec import Codec, check_values
 from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
+from pushcen.codec.lean import Lean
 from pushcen.codec.payload import Payload, accumulate, decode, encode, payload_size
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codecs
@@ -40,6 +41,7 @@ __all__ = [
     "Dense",
     "Entry",
     "Fragment",
+    "Lean",
     "ModelError",
     "OptionError",
     "Payload",

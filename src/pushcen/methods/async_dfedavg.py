@@ -29,7 +29,7 @@ class AsyncDFedAvg(Method):
     """drop: what the bound evicts is ignored; keep: it is folded into the next mean."""
     newest_only: bool = True
     codec: str = "dense"
-    """How models are sent: dense, centroids, or `module:Class`."""
+    """How models are sent: dense, centroids, lean, or `module:Class`."""
 
     def __post_init__(self) -> None:
         self.update()

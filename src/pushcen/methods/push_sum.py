@@ -32,7 +32,7 @@ class PushSum(Method):
     join_mass: bool = False
     full_after: int = 5
     codec: str = "dense"
-    """How models are sent: dense, centroids, or `module:Class`."""
+    """How models are sent: dense, centroids, lean, or `module:Class`."""
 
     def __post_init__(self) -> None:
         self.update()

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from pushcen.codec import Centroids, Cut, Dense, Fragment, Reference, encode
+from pushcen.codec import Centroids, Cut, Dense, Fragment, Lean, Reference, encode
 from tests.codec.models import example
 
 HERE = pathlib.Path(__file__).parent
@@ -13,6 +13,8 @@ PAYLOADS = {
     "dense-float32.bin": (Dense(), False),
     "dense-float16.bin": (Dense("float16"), False),
     "fragment-1-of-3.bin": (Fragment(1, Cut(3, seed=5)), False),
+    "lean-4-bits-difference.bin": (Lean(4.0), True),
+    "lean-3-bits.bin": (Lean(3.0), False),
 }
 
 

@@ -1,0 +1,163 @@
+"""Which levels to send, for so many bits in all: thresholds that minimise squared error plus lambda times entropy.
+
+One lambda for all blocks is the best way to divide the bits among them. Thresholds lie between the bins of a histogram
+of magnitudes (64 bins for each power of two), so that whatever is counted there is exact, and finding lambda takes no
+further look at the weights.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pushcen.codec.entropy import LEVELS, coded_bits
+from pushcen.codec.jit import kernel
+
+FINE = 17
+"""Bits of a float32 that a bin does not tell apart: it tells the exponent and six bits of the mantissa."""
+BINS = 16 * 64
+"""Sixteen powers of two below the largest magnitude; what is smaller is in the first bin."""
+MOST = LEVELS // 2
+"""Levels above zero, at most."""
+
+Levels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How many values of a block are in each bin of magnitudes, and what they add up to, in bins' middles."""
+
+    base: int
+    """The number of the first bin: the bits of a float32 without its sign, shifted."""
+    counts: NDArray[np.int64]
+    """Of all, then of the negative ones: up to each bin, without it."""
+    sums: NDArray[np.float64]
+    """Of magnitudes, up to each bin."""
+
+    @classmethod
+    def of(cls, rows: "list[NDArray[np.float32]]", largest: float) -> "Histogram":
+        """Count the values of a block."""
+        top = int(np.float32(largest).view(np.int32)) >> FINE
+        base = max(0, top - BINS + 1)
+        found = np.zeros((4, 2 * BINS), np.int64)
+        for row in rows:
+            _count(row.view(np.int32), base, found)
+        signed = found.sum(axis=0).reshape(2, BINS)
+        middles = (((base + np.arange(BINS, dtype=np.int32)) << FINE) + (1 << FINE >> 1)).astype(np.int32)
+        counts = np.pad([signed.sum(axis=0), signed[1]], ((0, 0), (1, 0))).cumsum(axis=1)
+        sums = np.pad(signed.sum(axis=0) * middles.view(np.float32).astype(np.float64), (1, 0)).cumsum()
+        return cls(base, counts, sums)
+
+    def edge(self, bin: int) -> float:
+        """Return the least magnitude in a bin."""
+        return float(np.int32((self.base + bin) << FINE).view(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The levels of a block: where each begins, and what stands for it."""
+
+    begins: NDArray[np.int64]
+    """The first bin of each level above zero."""
+    values: NDArray[np.float32]
+    """The mean magnitude of each level above zero: they grow."""
+    counts: NDArray[np.int64]
+    """How many values have each level, from the most negative to the largest."""
+
+    @property
+    def bits(self) -> float:
+        """What coding the levels takes, but for the states at its end."""
+        return coded_bits(self.counts) if self.values.size else 0.0
+
+    def lookup(self) -> Levels:
+        """Return the level above zero, or 0, of each bin."""
+        return np.searchsorted(self.begins, np.arange(BINS), side="right").astype(np.uint8)
+
+
+def choose(histogram: Histogram, price: float) -> Choice:
+    """Return levels that minimise squared error plus `price` times bits, as far as a few turns find them."""
+    begins, values = _levels(histogram.counts[0], histogram.sums, histogram.base, price)
+    cuts = np.append(begins, BINS)
+    upper, negative = (np.diff(row[cuts]) for row in histogram.counts)
+    zeros = histogram.counts[0, cuts[0]]
+    return Choice(begins, values.astype(np.float32), np.concatenate([negative[::-1], [zeros], upper - negative]))
+
+
+def within(histograms: list[Histogram], budget: float, overhead: float) -> list[Choice]:
+    """Return the levels of all blocks with which they take `budget` bits: coded, and `overhead` for each level."""
+    high = max((histogram.edge(BINS - 1) for histogram in histograms), default=0.0) ** 2 or 1.0
+    low, choices = high * 2.0**-40, [choose(histogram, 4 * high) for histogram in histograms]
+    high *= 4
+    for _ in range(24):
+        price = math.sqrt(low * high)
+        found = [choose(histogram, price) for histogram in histograms]
+        if sum(choice.bits + overhead * choice.counts.size for choice in found) <= budget:
+            high, choices = price, found
+        else:
+            low = price
+    return choices
+
+
+@kernel
+def assign(bits: NDArray[np.int32], base: int, lookup: NDArray[np.uint8], zero: int, levels: NDArray[np.uint8]) -> None:
+    """Write the level of each value, of which `zero` is nothing."""
+    for i in range(bits.size):
+        above = lookup[max(int(bits[i] & 0x7FFFFFFF) >> FINE, base) - base]
+        levels[i] = zero - above if bits[i] < 0 else zero + above
+
+
+@kernel
+def _count(bits: NDArray[np.int32], base: int, counts: NDArray[np.int64]) -> None:
+    """Count in four rows in turn: equal values one after the other need not wait for each other."""
+    for i in range(bits.size):
+        bin = max(int(bits[i] & 0x7FFFFFFF) >> FINE, base) - base
+        counts[i & 3, bin + BINS * (bits[i] < 0)] += 1
+
+
+@kernel
+def _levels(counts: NDArray[np.int64], sums: NDArray[np.float64], base: int, price: float
+            ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
+    """Take turns: the mean of each level, its price in bits, and where the next becomes worth its price."""
+    step = math.sqrt(price / 0.1155)  # 2 ln 2 / 12: at many bits the best levels are evenly apart, by this
+    count, last = MOST, counts.size - 1
+    begins, values, cost = np.empty(MOST, np.int64), np.zeros(MOST + 1), np.zeros(MOST + 1)
+    for level in range(count):
+        begins[level] = _bin((level + 0.6) * step, base, last)
+    for _ in range(6):
+        kept = 0
+        for level in range(count):  # drop the empty ones
+            end = begins[level + 1] if level + 1 < count else last
+            n = counts[end] - counts[begins[level]]
+            if n > 0 and sums[end] - sums[begins[level]] > values[kept] * n:
+                begins[kept] = begins[level]
+                kept += 1
+                values[kept] = (sums[end] - sums[begins[level]]) / n
+                cost[kept] = 1 - math.log2(n / counts[last])
+        count = kept
+        if not count:
+            break
+        cost[0] = -math.log2(max(counts[begins[0]], 1) / counts[last])
+        for level in range(count):
+            gap = values[level + 1] - values[level]
+            worth = values[level] + gap / 2 + price * (cost[level + 1] - cost[level]) / (2 * gap)
+            begins[level] = max(_bin(worth, base, last), begins[level - 1] if level else 0)
+    kept = 0
+    for level in range(count):
+        end = begins[level + 1] if level + 1 < count else last
+        n = counts[end] - counts[begins[level]]
+        if n > 0 and sums[end] - sums[begins[level]] > values[kept] * n:
+            begins[kept] = begins[level]
+            kept += 1
+            values[kept] = (sums[end] - sums[begins[level]]) / n
+    return begins[:kept], values[1 : kept + 1]
+
+
+@kernel
+def _bin(value: float, base: int, last: int) -> int:
+    """Return the first bin of magnitudes that are at least about `value`."""
+    if value <= 0:
+        return 0
+    mantissa, exponent = math.frexp(value)
+    bits = (exponent + 126) * 64 + math.ceil((2 * mantissa - 1) * 64)
+    return min(max(bits - base, 0), last)
