@@ -1,17 +1,24 @@
 """A lean message has the bits it was given, spends them where they help most, and leaves nothing out for good."""
 
+import os
+import random
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from pushcen.codec import Accumulator, Centroids, Lean, Payload, Reference, Schema, accumulate, decode, encode
+from pushcen.codec.blocks import Layout
 from pushcen.codec.rates import Histogram, choose, within
 from pushcen.errors import ModelError, OptionError, PayloadError
 from pushcen.learning import TrainingOptions
 from pushcen.methods import PushSum
 from pushcen.models import LeNet
 from pushcen.simulation import World, simulate_world
+from tests.codec.test_hostile import mutate
 from tests.runtime.tasks import digits
 
 
@@ -140,8 +147,12 @@ def test_the_same_weights_give_the_same_bytes_and_add_up_in_one_pass():
     into = Accumulator.zeros(reference.schema)
     accumulate(one, 3, into, reference=reference)
     single = decode(one, reference=reference)
-    mean = into.mean() if hasattr(into, "mean") else into.total / 3
-    assert torch.allclose(mean, torch.cat([value.flatten() for value in single.values()]), atol=1e-6)
+    assert torch.allclose(into.total / 3, torch.cat([value.flatten() for value in single.values()]), atol=1e-6)
+
+
+def test_bits_are_what_the_header_can_say():
+    assert Lean(1 / 3) == Lean(0.333)
+    assert encode(nn.Linear(50, 50), Lean(1 / 3)).codec.bits == 0.333
 
 
 def test_what_it_cannot_do_is_refused():
@@ -166,3 +177,49 @@ def test_clients_that_send_a_bit_a_number_learn_as_much_as_those_that_send_all()
     assert sent[1] < sent[0] / 25
     accuracy = [result["final"]["accuracy"] for result in results.values()]
     assert accuracy[1] > accuracy[0] - 0.1
+
+
+def coded_example():
+    torch.manual_seed(5)
+    model = nn.Linear(60, 60)
+    data = encode(model, Lean(1.0)).data
+    schema = Schema.of(model)
+    [block], _ = Layout.of(schema).read(Payload.parse(data, schema).body)
+    assert block.values.size, "there are coded levels"
+    assert block.length > 50
+    return data, schema
+
+
+def test_mutations_of_coded_levels_are_refused_or_harmless():
+    data, schema = coded_example()
+    dice, accepted = random.Random(7), 0
+    for _ in range(20_000):
+        into = Accumulator.zeros(schema)
+        try:
+            accumulate(mutate(data, dice), 2**60, into)
+        except PayloadError:
+            assert not into.total.any()
+            continue
+        accepted += 1
+        assert torch.isfinite(into.total).all()
+    assert 0 < accepted < 4_000
+
+
+SHORT = """
+import numpy as np
+from pushcen.codec import entropy
+draw, sound = np.random.default_rng(1), 0
+decode = entropy.tables(np.array([300, 3496, 300]), 4, 11)[0]
+for _ in range(400):
+    own = int(draw.integers(0, 6))
+    words = np.append(draw.integers(0, 2**32, own), [0, 0]).astype(np.uint32)
+    sound += bool(entropy.is_sound(words, own, int(draw.integers(32)), int(draw.integers(1, 300)), 3, 4, 11, decode))
+print(sound, "of 400")
+"""
+
+
+def test_no_stream_makes_a_decoder_look_behind_its_words():
+    """Without the compiler numpy checks every index."""
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    run = subprocess.run([sys.executable, "-c", SHORT], env=environment, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.strip()) == (0, "0 of 400"), run.stderr

@@ -209,6 +209,8 @@ def _low(bits: np.uint64, count: Any) -> np.int64:
 @kernel
 def is_sound(words: Words, end: int, at: int, size: int, count: int, per: int, state: int, decode: Table) -> bool:
     """Say whether a block of `end` words, read from bit `at` on, is what an encoder makes of `size` levels."""
+    if at + 4 * state > 32 * end:  # so nothing behind the words is read
+        return False
     x = np.empty(4, np.int64)
     for turn in range(4):
         x[turn] = _low(_look(words, at), state)

@@ -41,6 +41,7 @@ class Lean(Codec, plain_name="lean"):
 
     def __post_init__(self) -> None:
         check_number("bits", self.bits, 0.05, 4)
+        object.__setattr__(self, "bits", round(self.bits, 3))  # as the header has it
 
     @property
     def parameter(self) -> int:

@@ -124,7 +124,7 @@ def _levels(counts: NDArray[np.int64], sums: NDArray[np.float64], base: int, pri
     begins, values, cost = np.empty(MOST, np.int64), np.zeros(MOST + 1), np.zeros(MOST + 1)
     for level in range(count):
         begins[level] = _bin((level + 0.6) * step, base, last)
-    for _ in range(6):
+    for turn in range(7):
         kept = 0
         for level in range(count):  # drop the empty ones
             end = begins[level + 1] if level + 1 < count else last
@@ -135,22 +135,14 @@ def _levels(counts: NDArray[np.int64], sums: NDArray[np.float64], base: int, pri
                 values[kept] = (sums[end] - sums[begins[level]]) / n
                 cost[kept] = 1 - math.log2(n / counts[last])
         count = kept
-        if not count:
+        if not count or turn == 6:
             break
         cost[0] = -math.log2(max(counts[begins[0]], 1) / counts[last])
         for level in range(count):
             gap = values[level + 1] - values[level]
             worth = values[level] + gap / 2 + price * (cost[level + 1] - cost[level]) / (2 * gap)
             begins[level] = max(_bin(worth, base, last), begins[level - 1] if level else 0)
-    kept = 0
-    for level in range(count):
-        end = begins[level + 1] if level + 1 < count else last
-        n = counts[end] - counts[begins[level]]
-        if n > 0 and sums[end] - sums[begins[level]] > values[kept] * n:
-            begins[kept] = begins[level]
-            kept += 1
-            values[kept] = (sums[end] - sums[begins[level]]) / n
-    return begins[:kept], values[1 : kept + 1]
+    return begins[:count], values[1 : count + 1]
 
 
 @kernel
