@@ -162,7 +162,7 @@ class Block:
         _, per, state, decode = _decoding(self.frequencies.tobytes(), size >= entropy.LONG)
         values = entropy.values_of(np.concatenate([-scaled[::-1], [np.float32(0)], scaled]), per)
         alone = rows[0] if len(rows) == 1 else np.zeros(size, np.float32)
-        entropy.ADD[per](read_only(self.words), self.first, state, decode, values, alone)
+        entropy.add(read_only(self.words), self.first, state, decode, values, alone)
         if len(rows) > 1:
             begin = 0
             for row in rows:

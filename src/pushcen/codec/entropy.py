@@ -25,6 +25,7 @@ SPARE = 2
 Counts = NDArray[np.int64]
 Words = NDArray[np.uint32]
 Table = NDArray[Any]
+_index = np.uint64  # which is not tested for being negative
 
 
 def state_bits(size: int) -> int:
@@ -155,34 +156,23 @@ def tables(single: Counts, per: int, state: int) -> tuple[Table, Table, Table, T
 def encode(levels: NDArray[np.uint8], count: int, per: int, state: int, states: Table, least: Table, first: Table,
            words: Words) -> tuple[int, int]:  # fmt: skip
     """Write levels at the end of `words`; return at which word they begin, and at which of its bits."""
-    x0 = x1 = x2 = x3 = np.int64(1 << state)
-    held, have, at = np.uint64(0), 0, words.size
-    groups = (levels.size + per - 1) // per
-    for i in range(groups - 1, -1, -1):
+    x, held, have, at = np.full(4, 1 << state), np.uint64(0), 0, words.size
+    for i in range((levels.size + per - 1) // per - 1, -1, -1):
         symbol = 0
         for j in range(i * per + per - 1, i * per - 1, -1):
             symbol = symbol * count + (levels[j] if j < levels.size else count // 2)
-        turn = i & 3
-        x = x0 if turn == 0 else x1 if turn == 1 else x2 if turn == 2 else x3
-        bits = (x + least[symbol]) >> 16
-        held = (held << np.uint64(bits)) | np.uint64(x & ((1 << bits) - 1))
+        last = x[i & 3]
+        bits = (last + least[symbol]) >> 16
+        held = (held << np.uint64(bits)) | np.uint64(last & ((1 << bits) - 1))
         have += bits
-        x = np.int64(states[(x >> bits) + first[symbol]])
-        if turn == 0:
-            x0 = x
-        elif turn == 1:
-            x1 = x
-        elif turn == 2:
-            x2 = x
-        else:
-            x3 = x
+        x[i & 3] = states[(last >> bits) + first[symbol]]
         if have >= 32:
             have -= 32
             at -= 1
             words[at] = np.uint32(held >> np.uint64(have))
             held &= (np.uint64(1) << np.uint64(have)) - np.uint64(1)
-    for x in (x3, x2, x1, x0):
-        held = (held << np.uint64(state)) | np.uint64(x - (1 << state))
+    for last in x[::-1]:
+        held = (held << np.uint64(state)) | np.uint64(last - (1 << state))
         have += state
         if have >= 32:
             have -= 32
@@ -196,98 +186,108 @@ def encode(levels: NDArray[np.uint8], count: int, per: int, state: int, states: 
 
 
 @inner
-def _look(words: Words, at: int) -> np.uint64:
-    word = at >> 5
-    return (np.uint64(words[word]) | np.uint64(words[word + 1]) << np.uint64(32)) >> np.uint64(at & 31)
+def _look(octets: Table, at: Any) -> np.int64:
+    """Return the bits from `at` on, of one load: 57 at least, and four symbols take 52 at most."""
+    found = np.int64(0)
+    for k in range(8):
+        found |= np.int64(octets[_index((at >> 3) + k)]) << (8 * k)
+    return found >> (at & 7)  # type: ignore[no-any-return]
 
 
 @inner
-def _low(bits: np.uint64, count: Any) -> np.int64:
-    return np.int64(bits & ((np.uint64(1) << np.uint64(count)) - np.uint64(1)))
+def _low(bits: Any, count: Any) -> Any:
+    return bits & ((np.int64(1) << count) - 1)
+
+
+@inner
+def _first_states(octets: Table, at: Any, state: int) -> Any:
+    held = _look(octets, at)
+    return _low(held, state), _low(held >> state, state), _low(held >> 2 * state, state), _low(held >> 3 * state, state)
+
+
+@inner
+def _step(octets: Table, at: Any, decode: Table, x: Any) -> Any:
+    """Decode a symbol: return where the next bits are, the next state, and the symbol."""
+    found = np.int64(decode[_index(x)])
+    bits = (found >> 8) & 255
+    return at + bits, (found >> 16) + _low(_look(octets, at), bits), found & 255
+
+
+@inner
+def _step_four(octets: Table, at: Any, decode: Table, x0: Any, x1: Any, x2: Any, x3: Any) -> Any:
+    """Decode a symbol of each state, with one load for all: the four lookups do not wait for each other."""
+    e0, e1 = np.int64(decode[_index(x0)]), np.int64(decode[_index(x1)])
+    e2, e3 = np.int64(decode[_index(x2)]), np.int64(decode[_index(x3)])
+    b0, b1, b2, b3 = (e0 >> 8) & 255, (e1 >> 8) & 255, (e2 >> 8) & 255, (e3 >> 8) & 255
+    held, two = _look(octets, at), b0 + b1
+    x0 = (e0 >> 16) + _low(held, b0)
+    x1 = (e1 >> 16) + _low(held >> b0, b1)
+    x2 = (e2 >> 16) + _low(held >> two, b2)
+    x3 = (e3 >> 16) + _low(held >> (two + b2), b3)
+    return at + (two + (b2 + b3)), x0, x1, x2, x3, e0 & 255, e1 & 255, e2 & 255, e3 & 255
 
 
 @kernel
 def is_sound(words: Words, end: int, at: int, size: int, count: int, per: int, state: int, decode: Table) -> bool:
     """Say whether a block of `end` words, read from bit `at` on, is what an encoder makes of `size` levels."""
-    if at + 4 * state > 32 * end:  # so nothing behind the words is read
+    octets, limit = words.view(np.uint8), 32 * end
+    if at + 4 * state > limit:
         return False
-    x = np.empty(4, np.int64)
-    for turn in range(4):
-        x[turn] = _low(_look(words, at), state)
-        at += state
-    limit, symbol = 32 * end, 0
-    for i in range((size + per - 1) // per):
+    x0, x1, x2, x3 = _first_states(octets, at, state)
+    at += 4 * state
+    symbols, symbol = (size + per - 1) // per, np.int64(0)
+    for _ in range(symbols // 4):
+        if at > limit:  # from the limit itself, a load ends with the spare words
+            return False
+        at, x0, x1, x2, x3, _, _, _, symbol = _step_four(octets, at, decode, x0, x1, x2, x3)
+    for _ in range(symbols % 4):
         if at > limit:
             return False
-        found: Any = np.int64(decode[x[i & 3]])
-        bits = (found >> 8) & 255
-        x[i & 3] = (found >> 16) + _low(_look(words, at), bits)
-        at += bits
-        symbol = found & 255
+        at, x, symbol = _step(octets, at, decode, x0)
+        x0, x1, x2, x3 = x1, x2, x3, x
     for _ in range(size % per):
         symbol //= count
     for _ in range(-size % per):  # behind the last level are zeros
         if symbol % count != count // 2:
             return False
         symbol //= count
-    return at == limit and x[0] == x[1] == x[2] == x[3] == 0
+    return bool(at == limit and x0 == x1 == x2 == x3 == 0)
 
 
 @inner
 def _add(words: Words, at: int, per: int, state: int, decode: Table, values: Table, total: Table) -> None:
-    x0 = _low(_look(words, at), state)
-    x1 = _low(_look(words, at + state), state)
-    x2 = _low(_look(words, at + 2 * state), state)
-    x3 = _low(_look(words, at + 3 * state), state)
+    octets, flat = words.view(np.uint8), values.ravel()
+    x0, x1, x2, x3 = _first_states(octets, at, state)
     at += 4 * state
     t = 0
     for _ in range(total.size // (4 * per)):
-        e0, e1, e2, e3 = decode[x0], decode[x1], decode[x2], decode[x3]
-        b0, b1, b2, b3 = (e0 >> 8) & 255, (e1 >> 8) & 255, (e2 >> 8) & 255, (e3 >> 8) & 255
-        held = _look(words, at)
-        x0 = np.int64(e0 >> 16) + _low(held, b0)
-        x1 = np.int64(e1 >> 16) + _low(held >> np.uint64(b0), b1)
-        at += b0 + b1
-        held = _look(words, at)
-        x2 = np.int64(e2 >> 16) + _low(held, b2)
-        x3 = np.int64(e3 >> 16) + _low(held >> np.uint64(b2), b3)
-        at += b2 + b3
-        s0, s1, s2, s3 = e0 & 255, e1 & 255, e2 & 255, e3 & 255
+        at, x0, x1, x2, x3, s0, s1, s2, s3 = _step_four(octets, at, decode, x0, x1, x2, x3)
         for k in range(per):
-            total[t + k] += values[s0, k]
-            total[t + per + k] += values[s1, k]
-            total[t + 2 * per + k] += values[s2, k]
-            total[t + 3 * per + k] += values[s3, k]
+            total[_index(t + k)] += flat[_index(s0 * per + k)]
+        for k in range(per):
+            total[_index(t + per + k)] += flat[_index(s1 * per + k)]
+        for k in range(per):
+            total[_index(t + 2 * per + k)] += flat[_index(s2 * per + k)]
+        for k in range(per):
+            total[_index(t + 3 * per + k)] += flat[_index(s3 * per + k)]
         t += 4 * per
     while t < total.size:
-        found = decode[x0]
-        bits = (found >> 8) & 255
-        x = np.int64(found >> 16) + _low(_look(words, at), bits)
-        at += bits
-        for k in range(per):
-            if t + k < total.size:
-                total[t + k] += values[found & 255, k]
+        at, x, symbol = _step(octets, at, decode, x0)
         x0, x1, x2, x3 = x1, x2, x3, x
+        for k in range(min(per, total.size - t)):
+            total[t + k] += flat[symbol * per + k]
         t += per
 
 
 @kernel
-def _add_1(words: Words, at: int, state: int, decode: Table, values: Table, total: Table) -> None:
-    _add(words, at, 1, state, decode, values, total)
-
-
-@kernel
-def _add_2(words: Words, at: int, state: int, decode: Table, values: Table, total: Table) -> None:
-    _add(words, at, 2, state, decode, values, total)
-
-
-@kernel
-def _add_4(words: Words, at: int, state: int, decode: Table, values: Table, total: Table) -> None:
-    _add(words, at, 4, state, decode, values, total)
-
-
-ADD = {1: _add_1, 2: _add_2, 4: _add_4}
-"""By levels in a symbol: add a sound block's `values`, a row for each symbol, to `total`."""
+def add(words: Words, at: int, state: int, decode: Table, values: Table, total: Table) -> None:
+    """Add a sound block's `values`, a row for each symbol, to `total`: a loop for each length of a row."""
+    if values.shape[1] == 1:
+        _add(words, at, 1, state, decode, values, total)
+    elif values.shape[1] == 2:
+        _add(words, at, 2, state, decode, values, total)
+    else:
+        _add(words, at, 4, state, decode, values, total)
 
 
 def values_of(levels: NDArray[np.float32], per: int) -> NDArray[np.float32]:
