@@ -100,7 +100,7 @@ def test_hostile_bytes_are_refused_or_well_formed():
 
 def test_a_difference_to_another_start_is_refused():
     one, two = learner(PushSum(codec=TOPK)), Learner(tiny(0, 2), PushSum(codec=TOPK).update())
-    with pytest.raises(PayloadError, match=r"difference to model \w+: must be to model \w+"):
+    with pytest.raises(PayloadError, match=r"difference to model \w+: must be to one that it has"):
         one.fold(1, 0, two.encode())
     with pytest.raises(PayloadError, match=r"got part 0 as Dense.*: must be .*TopK"):
         one.fold(1, 0, learner(PushSum()).encode())

@@ -43,8 +43,9 @@ def test_every_class_that_a_side_names_can_be_imported_from_where_the_page_says(
 def test_an_option_has_the_same_name_in_the_method_and_in_the_rule_that_uses_it():
     for method in methods().values():
         options = [field.name for field in dataclasses.fields(method) if field.name in OTHER]
-        made = method(**{name: OTHER[name] for name in options}).rules(Place("a", {"a": ("b",), "b": ("a",)}))
-        used = {**options_of(made), **options_of(made.inbox), **options_of(made.outbox)}
+        one = method(**{name: OTHER[name] for name in options})
+        made = one.rules(Place("a", {"a": ("b",), "b": ("a",)}))
+        used = {"every": one.moves, **options_of(made), **options_of(made.inbox), **options_of(made.outbox)}
         assert {name: used[name] for name in options} == {name: OTHER[name] for name in options}, method
 
 

@@ -80,7 +80,7 @@ def test_a_sum_that_was_scaled_is_saved_and_goes_on():
 
 
 def test_fragments_of_different_weights_are_divided_each_by_its_own():
-    cut = Cut(2, seed=0)
+    cut = Cut(2, cut_seed=0)
     into = Accumulator.zeros(SCHEMA)
     into.add_model(model(1.0), 2**70)
     accumulate(encode(model(3.0), Fragment(0, cut)), 2**70, into)

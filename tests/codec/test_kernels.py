@@ -154,9 +154,9 @@ def test_a_whole_message_is_the_same_on_any_device(codec, monkeypatch):
 def test_a_fragment_lands_in_the_places_that_its_cut_names():
     model = LeNet(10)
     into = Accumulator.zeros(Schema.of(model))
-    accumulate(encode(model, Fragment(2, Cut(5, seed=9))), 2, into)
+    accumulate(encode(model, Fragment(2, Cut(5, cut_seed=9))), 2, into)
     row = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    places = torch.from_numpy(Cut(5, seed=9).places(2, 0, row.numel()))
+    places = torch.from_numpy(Cut(5, cut_seed=9).places(2, 0, row.numel()))
     assert torch.equal(into.total, torch.zeros_like(row).index_copy(0, places, 2 * row[places]))
 
 

@@ -29,13 +29,14 @@ from pushcen.codec import (
     decode,
     encode,
     payload_size,
+    read_reference,
 )
 from pushcen.codec.cost import schema_bytes
 from pushcen.models import LeNet, resnet18
 from tests.codec.models import Mixed, example
 
 CODECS = [Centroids(2), Centroids(5), Centroids(32), Centroids(256), Dense(), Dense("float16"), Lean(4.0)]
-FRAGMENTS = [Fragment(part, Cut(3, seed=5)) for part in range(3)]
+FRAGMENTS = [Fragment(part, Cut(3, cut_seed=5)) for part in range(3)]
 
 
 def state(model, schema):
@@ -172,7 +173,7 @@ def test_fragments_are_averaged_over_oneself_and_those_who_sent_them():
             parameter.fill_(1.0)
     into = Accumulator.zeros(schema)
     into.add_model(mine, 1)
-    cut = Cut(3, seed=5)
+    cut = Cut(3, cut_seed=5)
     for part in (0, 0, 2):
         accumulate(encode(theirs, Fragment(part, cut)), 1, into)
     places = [cut.places(part, 0, schema.size) for part in range(3)]
@@ -213,7 +214,9 @@ def test_fragments_cut_in_another_way_are_refused_and_change_nothing():
     into = Accumulator.zeros(schema)
     accumulate(encode(example(), Fragment(0, Cut(3))), 1, into)
     before = into.total.clone()
-    with pytest.raises(PayloadError, match=r"cut by Cut\(parts=4, seed=0\), and those .* by Cut\(parts=3, seed=0\)"):
+    with pytest.raises(
+        PayloadError, match=r"cut by Cut\(parts=4, cut_seed=0\), and those .* by Cut\(parts=3, cut_seed=0\)"
+    ):
         accumulate(encode(example(), Fragment(0, Cut(4))), 1, into)
     assert torch.equal(into.total, before)
     assert into.extra == [1, 0, 0]
@@ -273,7 +276,7 @@ def test_a_reference_that_is_missing_wrong_or_not_needed_is_refused():
     reference, other = Reference.of(model), Reference.of(LeNet(10))
     into = Accumulator.zeros(Schema.of(model))
     with pytest.raises(PayloadError, match=f"payload is the difference to {reference.fingerprint.hex()}.*stands alone"):
-        accumulate(encode(model, reference=reference), 1, into)
+        accumulate(encode(model, reference=reference).data, 1, into)
     with pytest.raises(PayloadError, match="payload stands alone"):
         accumulate(encode(model), 1, into, reference=reference)
     with pytest.raises(ModelError, match="the schemas differ"):
@@ -335,3 +338,51 @@ def test_a_message_keeps_nothing_that_only_its_sender_needs():
     del start
     assert dictionary() is None
     assert message.codec == Centroids(32)
+
+
+def test_a_reference_is_added_once_for_all_messages_that_build_upon_it():
+    """Merging ten differences adds their reference with the sum of their weights, folds and all; so does any reader."""
+    model, schema = example(), Schema.of(example())
+    reference, other = Reference.of(_moved(example()), schema), Reference.of(_moved(_moved(example())), schema)
+    messages = [encode(model, Dense(), schema=schema, reference=r) for r in (reference, other, reference)]
+    into, plain = Accumulator.zeros(schema), Accumulator.zeros(schema)
+    for weight, message in enumerate(messages, 1):
+        accumulate(message, weight, into)
+        plain.add_model(model, weight)
+    assert torch.equal(into.row, sum(w * (_row(model) - m.base.row) for w, m in enumerate(messages, 1)))
+    folded = Accumulator.zeros(schema)
+    accumulate(messages[0], 2, folded)
+    plain.add_model(model, 2)
+    into.add(folded)
+    torch.testing.assert_close(into.total, plain.total)
+    assert into.row is into.total
+    assert into.weight == plain.weight == 8
+
+
+def test_a_message_that_is_read_with_its_reference_keeps_it():
+    model, schema = example(), Schema.of(example())
+    reference = read_reference(encode(_moved(example()), schema=schema))
+    data = encode(model, schema=schema, reference=reference).data
+    message = Payload.parse(data, schema, {reference.fingerprint: reference})
+    assert message.base is reference
+    assert Payload.parse(data, schema).base is None
+    torch.testing.assert_close(decode(message)["0.weight"], model[0].weight.detach(), atol=0.2, rtol=0)
+
+
+def test_only_a_whole_model_that_stands_alone_can_be_a_reference():
+    schema = Schema.of(example())
+    alone = encode(example(), schema=schema)
+    for payload in (encode(example(), schema=schema, reference=read_reference(alone)), encode(example(), FRAGMENTS[0])):
+        with pytest.raises(PayloadError, match="must be a whole model that stands alone"):
+            read_reference(payload)
+
+
+def _moved(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.25)
+    return model
+
+
+def _row(model):
+    return torch.cat([tensor.detach().flatten() for tensor in Schema.of(model).tensors(model)])

@@ -41,7 +41,7 @@ from pushcen.runs.forecast import forecast
         ({"network": 3}, "network = 3: must be a section, with latency"),
         ({"meters": {"names": "mass"}}, "meters.names = 'mass': must be a list, each a text"),
         ({"evaluation": {"reference": 1}}, "evaluation.reference = 1: must be true or false"),
-        ({"method": {"name": "pushcan"}}, "method.name = 'pushcan': there is no such method; did you mean pushcen?"),
+        ({"method": {"name": "pushcan"}}, "method.name = 'pushcan': there is no such method; did you mean pushcen or"),
         ({"method": {"clusters": 1}}, "method.clusters = 1: must be a whole number from 2 to 256"),
         ({"method": {"name": "swift", "clusters": 8}}, "method.clusters = 8: no such key"),
         ({"methods": {"pushcen": {"recievers": 3}}}, "methods.pushcen.recievers = 3: no such key. Did you mean"),

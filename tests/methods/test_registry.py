@@ -59,7 +59,9 @@ def test_an_unknown_method_names_the_nearest(typed, meant):
 
 
 def test_an_unknown_method_like_none_lists_all():
-    with pytest.raises(OptionError, match=r"no such method; There are pushcen, push-sum, .*, or module:Class"):
+    with pytest.raises(
+        OptionError, match=r"no such method; There are pushcen, pushcen-lean, push-sum, .*, or module:Class"
+    ):
         method_named("zzzzzz")
 
 
@@ -119,7 +121,7 @@ REFUSED = [
     ("swift-random", {"every": -2}, "every = -2"),
     ("divshare", {"parts": 0}, "parts = 0"),
     ("divshare", {"receivers": 0}, "receivers"),
-    ("divshare", {"cut_seed": -1}, "seed = -1"),
+    ("divshare", {"cut_seed": -1}, "cut_seed = -1"),
 ]
 
 

@@ -9,8 +9,8 @@ from pushcen.runtime.wire import SERVICE, News
 
 
 @contextlib.asynccontextmanager
-async def liar(world, name, say):
-    """Listen at the address of `name`; `say` makes the answer, a Hello."""
+async def liar(world, name, say, *, push=None, reference=None):
+    """Listen at the address of `name`; `say` makes the answer, a Hello; `push` and `reference` theirs, if given."""
     server = grpc.aio.server()
 
     async def hello(_request, _context):
@@ -19,15 +19,19 @@ async def liar(world, name, say):
     async def gossip(_request, _context):
         return News().SerializeToString()
 
-    async def push(pieces, _context):
-        async for _ in pieces:
-            pass
-        return say().SerializeToString()
+    def taking(answer):
+        async def take(pieces, _context):
+            async for _ in pieces:
+                pass
+            return answer().SerializeToString()
+
+        return grpc.stream_unary_rpc_method_handler(take)
 
     handlers = {
         "Hello": grpc.unary_unary_rpc_method_handler(hello),
         "Gossip": grpc.unary_unary_rpc_method_handler(gossip),
-        "Push": grpc.stream_unary_rpc_method_handler(push),
+        "Push": taking(push or say),
+        "Reference": taking(reference or say),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(SERVICE, handlers),))
     Certified(world.certs(name)).listen(server, world.addresses[name])

@@ -67,6 +67,19 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path, words, told):
     assert "Traceback" not in result.stderr
 
 
+def test_up_runs_a_network_whose_references_move(tmp_path):
+    folder = tmp_path / "run"
+    method = ["method.name=pushcen-lean", "method.every=3", "runtime.start_with=2", "runtime.pause=0.05"]
+    settings = [word for setting in method for word in ("--set", setting)]
+    done = pushcen("up", TINY, "--peers", 3, "--events", 12, "--folder", folder, *settings)
+    assert done.exit_code == 0, done.output
+    assert "every quantum is somewhere" in done.output
+    states = [read_state(folder / name)["references"] for name in ("p0", "p1", "p2")]
+    assert all(generation >= 2 for state in states for generation in [max(row[0] for row in state["held"])])
+    owners = [{row[1] for row in state["held"]} for state in states]
+    assert len(set.union(*owners)) < sum(map(len, owners))  # some have what others offered
+
+
 def test_up_runs_a_network_and_leaves_a_run_that_adds_up(tmp_path):
     folder = tmp_path / "run"
     done = pushcen("up", TINY, "--peers", 3, "--events", 6, "--folder", folder, "--set", "runtime.evaluate_every=2")

@@ -141,7 +141,7 @@ def test_a_message_in_another_codec_is_refused_when_it_arrives_not_when_it_is_me
             if part:
                 wrong[payloads[1].data] = "must be Fragment"  # another part than the envelope says
             else:
-                wrong[encode(node.client.learner.model, Dense(), reference=start).data] = "must be to no model"
+                wrong[encode(node.client.learner.model, Dense(), reference=start).data] = "must be to none"
             before = state_of(node)
             for data, text in wrong.items():
                 envelope = Envelope("eve/1", "ann/1", part, 5, 5 if method.name == "push-sum" else 0, None)

@@ -20,9 +20,10 @@ DIGITS, TINY = "tests.runtime.tasks:digits", "tests.runtime.tasks:tiny"
 QUICK = {"runtime.gossip_every": 0.5, "runtime.hello_every": 1.0, "runtime.retry_first": 0.2, "runtime.retry_last": 2.0}
 
 
-def survive(folder, *, peers, events, kills, chances, task, seconds, program=("-m", "tests.runtime.crash")):
+def survive(folder, *, peers, events, kills, chances, task, seconds, more=(), program=("-m", "tests.runtime.crash")):
     """Let peers die `kills` times in all, at moments of their own choice and of ours, and run to the end after that."""
     settings = {**QUICK, "runtime.start_with": min(2, peers - 1), "runtime.pause": 0.05, "runtime.evaluate_every": 5}
+    settings |= dict(more)
     network = LocalNetwork(folder, task, peers, events, settings, program=program)
     rng, end, log = random.Random(1), time.monotonic() + seconds, folder / "crashes"
     mortal = {"CRASH": ",".join(f"{moment}={chance}" for moment, chance in chances.items()), "CRASH_LOG": str(log)}
@@ -63,9 +64,12 @@ def survive(folder, *, peers, events, kills, chances, task, seconds, program=("-
     return network, moments
 
 
-def test_kills_at_every_moment_lose_and_make_no_mass(tmp_path):
+@pytest.mark.parametrize("method", [{}, {"method.name": "pushcen-lean", "method.every": 12}], ids=["pushcen", "lean"])
+def test_kills_at_every_moment_lose_and_make_no_mass(tmp_path, method):
     chances = {"train": 0.04, "write": 0.04, "commit": 0.06, "send": 0.02, "receive": 0.02}
-    network, moments = survive(tmp_path, peers=3, events=12, kills=3, chances=chances, task=TINY, seconds=600)
+    network, moments = survive(
+        tmp_path, peers=3, events=12, kills=3, chances=chances, task=TINY, seconds=600, more=method
+    )
     assert sum(moments.values()) >= 3
     assert all(network.events(name) == 12 for name in network.names)
 
@@ -138,7 +142,8 @@ def test_a_hundred_kills_lose_and_make_no_mass_and_do_not_hurt(tmp_path):
 
 
 @pytest.mark.slow
-def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path):
+@pytest.mark.parametrize("method", ["pushcen", "pushcen-lean"])
+def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path, method):
     """Three seeds, 20 compute events each: within three points.
 
     A peer here merges, trains and pushes within a moment, once a second: in the simulator that is `collect = "end"`
@@ -147,11 +152,11 @@ def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path):
     from pushcen.config import load_config
     from pushcen.runs import launch
 
-    events, seeds = 20, (0, 1, 2)
+    events, seeds, method = 20, (0, 1, 2), {"method.name": method} if method != "pushcen" else {}
     real, simulated = [], []
     for seed in seeds:
         settings = {"seed": seed, "runtime.start_with": 7, "runtime.pause": 1.0, "runtime.evaluate_every": events}
-        network = LocalNetwork(tmp_path / f"real{seed}", "digits", 8, events, {**QUICK, **settings})
+        network = LocalNetwork(tmp_path / f"real{seed}", "digits", 8, events, {**QUICK, **settings, **method})
         network.start()
         try:
             network.wait(1200)
@@ -161,7 +166,7 @@ def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path):
         assert statistics.median(row["seconds"] for name in network.names for row in network.rows(name)) < 0.4
         real.append(statistics.fmean(map(network.accuracy, network.names)))
         world = {"clients": 8, "seed": seed, "horizon": float(events), "collect": "end", "compute.kind": "constant"}
-        config = load_config("digits", {**world, "participation.delayed": 0.0})
+        config = load_config("digits", {**world, **method, "participation.delayed": 0.0})
         simulated.append(launch(config, tmp_path / f"simulated{seed}").last["accuracy"])
     print(f"real {real}, simulated {simulated}")
     assert abs(statistics.fmean(real) - statistics.fmean(simulated)) < 0.03, (real, simulated)

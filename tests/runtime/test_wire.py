@@ -7,7 +7,7 @@ import pytest
 from pushcen.protocol import Envelope
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime import wire
-from pushcen.runtime.wire import MAJOR, Hello, Link, News, Piece, Signed
+from pushcen.runtime.wire import MAJOR, Hello, Holding, Link, News, Piece, Signed
 from pushcen.runtime.wire.make import SOURCES, make
 
 from .test_hostile import piece, pieces, state_of, victim, world_hello
@@ -25,6 +25,9 @@ MESSAGES = {
     "piece": Piece(envelope=header_bytes(Envelope("ann/1", "bob/1", 0, 7, 550, None), 5), data=b"model"),
     "hello_1_1": Hello(major=1, minor=1, peer="ann/1", boot=3, returned=SIGNED),
     "hello_1_2": Hello(major=1, minor=2, peer="ann/281474976710657", boot=3, refusal="generation", refound=SIGNED),
+    "hello_1_3": Hello(
+        major=1, minor=3, peer="ann/1", boot=3, holds=[Holding(generation=7, owner="bob", fingerprint=bytes(range(16)))]
+    ),
     "piece_1_1": Piece(
         envelope=header_bytes(Envelope("ann/1", "bob/1", 0, 7, 550, None), 5), data=b"model", progress=SIGNED
     ),

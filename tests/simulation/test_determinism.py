@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pushcen.errors import RunError
-from pushcen.methods import DivShare, PushCen, Swift
+from pushcen.methods import DivShare, PushCen, PushCenLean, Swift
 from pushcen.simulation import (
     METERS,
     CheckpointOptions,
@@ -43,6 +43,11 @@ WORLDS = {
         "collect": "start",
     },
     "every message": {"method": PushCen(clusters=4, receivers=3, limit=3, newest_only=False)},
+    "lean": {"method": PushCenLean(bits=1, every=32, receivers=3), **EVERYTHING},
+    "lean, farewells": {
+        "method": PushCenLean(bits=1, every=32, receivers=3),
+        "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
+    },
     "swift": {"method": Swift(), "neighbours": NeighbourOptions(kind="graph", degree=2)},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),
@@ -60,6 +65,13 @@ def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
     options = {**EVERYTHING, "horizon": 3.0, "function": norm_task}
     found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
     assert found[0] == found[1]
+
+
+def test_references_are_the_same_on_any_number_of_threads(tmp_path):
+    options = {**EVERYTHING, "horizon": 4.0, "method": PushCenLean(bits=1, every=32, receivers=3)}
+    found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
+    assert found[0] == found[1]
+    assert found[0][0]["traffic"]["reference_bytes"] > 0
 
 
 @pytest.mark.parametrize("seed", [3, 4])

@@ -7,7 +7,7 @@ import pytest
 from pushcen.bench.plain import Trivial
 from pushcen.errors import OptionError
 from pushcen.learning import Task, TrainingOptions
-from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushSum, Swift
+from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushCenLean, PushSum, Swift
 from pushcen.protocol import UNIT, audit
 from pushcen.simulation import (
     ComputeOptions,
@@ -57,11 +57,16 @@ class Book(Quiet):
         self.rows.append(row)
 
 
+METHODS = {"pushcen": PushCen(clusters=4, receivers=3, limit=4), "lean": PushCenLean(every=48, receivers=3, limit=4)}
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("people", PEOPLE)
 @pytest.mark.parametrize("network", NETWORKS)
-def test_no_mass_is_lost_or_made(network, people, world_of):
+def test_no_mass_is_lost_or_made(network, people, method, world_of):
     collect = ["end", "start"][(len(network) + len(people)) % 2]  # each about as often
     options = {"network": NETWORKS[network], "participation": PEOPLE[people], "collect": collect}
+    options["method"] = METHODS[method]
     engine = world_of(clients=12, horizon=20.0, **options)
     acts = 0
     while not engine.over:

@@ -80,9 +80,12 @@ def learning(as_json: Json = False) -> None:
         figures = measure()
     parts = next(iter(figures.parts_vs_plain.values()))
     rows = [
-        (name, BATCHES[name], f"{ratio:.3f} x", *(f"{share:.1%}" for share in figures.parts_vs_plain[name].values()))
-        for name, ratio in figures.overhead_vs_plain.items()
+        (name, BATCHES[name], f"{figures.overhead_vs_plain[name]:.3f} x", *(f"{share:.1%}" for share in found.values()))
+        for name, found in figures.parts_vs_plain.items()
     ]
+    rows.append(
+        ("lenet, lean", BATCHES["lenet"], f"{figures.overhead_vs_plain['lenet_lean']:.3f} x", *[""] * len(parts))
+    )
     title = "A PushCen compute event over plain training of the same batches"
     _show(as_json, figures.as_dict(), title, ("model", "batches of 32", "whole event", *parts), rows)
 

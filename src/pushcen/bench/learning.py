@@ -10,6 +10,7 @@ from torch import nn
 
 from pushcen.bench.common import best_seconds, time_ratio, trained_lenet, trained_resnet18
 from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Update, Work
+from pushcen.methods import PushCenLean
 
 BATCHES = {"lenet": 12, "resnet18": 25}
 TURNS = {"lenet": 14, "resnet18": 2}
@@ -22,7 +23,9 @@ class LearningFigures:
     """What `pushcen bench learning --json` prints."""
 
     overhead_vs_plain: dict[str, float]
-    """Time of a compute event (10 messages merged, anchor, mask, two clusterings, encoding) over plain training."""
+    """Time of a compute event (10 messages merged, anchor, mask, two clusterings, encoding) over plain training; of
+    PushCen lean for `lenet_lean`, to the nearest of four references.
+    """
     parts_vs_plain: dict[str, dict[str, float]]
     """Time of each of its parts alone, over the same."""
 
@@ -40,18 +43,39 @@ def measure() -> LearningFigures:
             "lenet": _compare(trained_lenet(20), "lenet"),
             "resnet18": _compare(trained_resnet18(5), "resnet18"),
         }
+        lean = _lean(trained_lenet(20))
     finally:
         torch.set_num_threads(threads)
-    return LearningFigures(*({name: pair[i] for name, pair in found.items()} for i in (0, 1)))  # type: ignore[arg-type]
+    whole, parts = ({name: pair[i] for name, pair in found.items()} for i in (0, 1))
+    return LearningFigures({**whole, "lenet_lean": lean}, parts)  # type: ignore[dict-item, arg-type]
 
 
-def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
+def _learner(model: nn.Module, name: str, update: Update) -> Learner:
     generator = torch.Generator().manual_seed(0)
     inputs = torch.randn(32 * BATCHES[name], 3, 32, 32, generator=generator)
     targets = torch.randint(10, (len(inputs),), generator=generator)
+    return Learner(Task(deepcopy(model), (inputs, targets)), update, TrainingOptions(lr=1e-5))
 
-    def learner(update: Update) -> Learner:
-        return Learner(Task(deepcopy(model), (inputs, targets)), update, TrainingOptions(lr=1e-5))
+
+def _lean(model: nn.Module) -> float:
+    """Return the time of an event of PushCen lean over plain training, for a LeNet."""
+    pairs, ratios = [], []
+    for _ in range(PAIRS["lenet"]):
+        pairs.append([_learner(model, "lenet", update) for update in (PushCenLean().update(), Update())])
+        ours, plain = pairs[-1]
+        towards = []
+        for _ in range(3):
+            towards.append(ours.update.offer(ours.model))
+            ours.step(Work(1, []), encode=False)
+        work = Work(1, [Model(1, 0, ours.encode(towards))] * _MESSAGES, towards=towards, gives=1)
+        ratios.append(
+            time_ratio(partial(ours.step, work), partial(plain.step, Work(1, []), encode=False), turns=TURNS["lenet"])
+        )
+    return statistics.median(ratios)
+
+
+def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
+    learner = partial(_learner, model, name)
 
     def training() -> None:
         plain.step(Work(1, []), encode=False)

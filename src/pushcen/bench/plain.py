@@ -152,7 +152,7 @@ class Trivial:
         """Return the same outcome every time."""
         return self._outcome
 
-    def encode(self) -> dict[int, Any]:
+    def encode(self, towards: Any = ()) -> dict[int, Any]:  # noqa: ARG002
         """Return no payload."""
         return {}
 

@@ -26,7 +26,7 @@ from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
-from pushcen.codec.payload import Payload, accumulate, decode, encode, payload_size
+from pushcen.codec.payload import Payload, accumulate, decode, encode, payload_size, read_reference
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codecs
 from pushcen.codec.schema import Entry, Schema
@@ -56,4 +56,5 @@ __all__ = [
     "encode",
     "largest",
     "payload_size",
+    "read_reference",
 ]

@@ -1,7 +1,7 @@
 """A weighted sum of models that knows how much weight each coordinate has got."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from torch import nn
 
 from pushcen.codec.clustering import flatten
 from pushcen.codec.cut import Cut
+from pushcen.codec.reference import Reference
 from pushcen.codec.schema import Schema
 from pushcen.errors import ModelError, OptionError, PayloadError
 
@@ -39,7 +40,8 @@ class Accumulator:
     """
 
     schema: Schema
-    total: torch.Tensor
+    row: torch.Tensor
+    """The sum, less what is owed to references: codecs add to it."""
     weight: Weight = 0
     """The weight that every coordinate has got."""
     cut: Cut | None = None
@@ -48,6 +50,25 @@ class Accumulator:
     """The weight that the coordinates of each part have got beside it."""
     shift: int = 0
     """By which power of two all weights in here are divided."""
+    _owed: dict[bytes, tuple[Reference, Weight]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> torch.Tensor:
+        """The sum."""
+        for reference, weight in self._owed.values():
+            self.row.add_(reference.row.to(self.row.device), alpha=float(weight))
+        self._owed.clear()
+        return self.row
+
+    @total.setter
+    def total(self, row: torch.Tensor) -> None:
+        self._owed.clear()
+        self.row = row
+
+    def owe(self, reference: Reference, weight: Weight) -> None:
+        """Add `weight` times a reference, once for all messages that are differences to it, when the sum is read."""
+        before = self._owed.get(reference.fingerprint, (reference, 0))[1]
+        self._owed[reference.fingerprint] = (reference, before + weight)
 
     @classmethod
     def zeros(cls, schema: Schema, device: torch.device | str = "cpu") -> "Accumulator":
@@ -59,7 +80,7 @@ class Accumulator:
         tensors = self.schema.tensors(model)
         weight = self.make_room(weight)
         for (_, place), tensor in zip(self.schema.slices, tensors, strict=True):
-            self.total[place].add_(flatten(tensor).to(self.total.device), alpha=float(weight))
+            self.row[place].add_(flatten(tensor).to(self.row.device), alpha=float(weight))
         self.weight += weight
 
     def add(self, other: "Accumulator") -> None:
@@ -69,9 +90,9 @@ class Accumulator:
         if other.shift > self.shift:
             self._divide(other.shift - self.shift)
         elif other.shift < self.shift:
-            other = replace(other, total=other.total.clone())
+            other = replace(other, row=other.total.clone())
             other._divide(self.shift - other.shift)
-        self.total.add_(other.total)
+        self.row.add_(other.total)
         self.weight += other.weight
         if other.extra is not None:
             self.cut, mine = other.cut, self.extra or [0] * len(other.extra)
@@ -93,7 +114,7 @@ class Accumulator:
 
     def plain(self) -> dict[str, Any]:
         """Return all but `total`, as JSON can hold it, for `restored`."""
-        cut = None if self.cut is None else [self.cut.parts, self.cut.seed]
+        cut = None if self.cut is None else [self.cut.parts, self.cut.cut_seed]
         shift = {"shift": self.shift} if self.shift else {}
         return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra), **shift}
 
@@ -111,21 +132,21 @@ class Accumulator:
             for part, extra in enumerate(self.extra):
                 ones = np.ones(self.cut.size(part, self.schema.size), np.float32)
                 self.cut.scatter_add(ones, part, weights, extra)
-        return weights.to(self.total.device)
+        return weights.to(self.row.device)
 
     def write_mean(self, model: nn.Module) -> None:
         """Set the model's shared tensors to the weighted mean; a coordinate that has got no weight keeps its value."""
         tensors = self.schema.tensors(model)
         if self.cut is None and not self.weight:
             raise ModelError("nothing has been accumulated: there is no mean to write")
-        divisor = float(self.weight) if self.cut is None else self.weights()
+        divisor, total = float(self.weight) if self.cut is None else self.weights(), self.total
         with torch.no_grad():
             for (entry, place), tensor in zip(self.schema.slices, tensors, strict=True):
                 if isinstance(divisor, float):
-                    mean = self.total[place] / divisor
+                    mean = total[place] / divisor
                 else:
-                    own = flatten(tensor).to(self.total.device)
-                    mean = torch.where(divisor[place] > 0, self.total[place] / divisor[place], own)
+                    own = flatten(tensor).to(total.device)
+                    mean = torch.where(divisor[place] > 0, total[place] / divisor[place], own)
                 tensor.copy_(mean.view(entry.shape))
 
     def _divide(self, power: int) -> None:

@@ -124,9 +124,9 @@ class Centroids(Codec, plain_name="centroids"):
         """Add `weight` times the decoded model, one pass over the packed indices."""
         tables, plain, zeros, packed = self._sections(schema, body)
         clustered, others = schema.spans
-        work = kernels(into.total)
-        work.add_packed(packed, self.bits, _with_zero(tables, zeros) * np.float32(weight), clustered, into.total)
-        work.add_values(plain, weight, others, into.total)
+        work = kernels(into.row)
+        work.add_packed(packed, self.bits, _with_zero(tables, zeros) * np.float32(weight), clustered, into.row)
+        work.add_values(plain, weight, others, into.row)
 
     def tables(self, schema: Schema, body: Bytes) -> Values:
         """Return the centroids (V in the paper), a row for each clustered layer."""

@@ -103,7 +103,7 @@ class Codec:
     def cover(self, weight: Weight, into: Accumulator, reference: Reference | None) -> None:
         """Add `weight` times the reference, if there is one, and count the weight of what `add` has added."""
         if reference is not None:
-            into.total.add_(reference.row.to(into.total.device), alpha=float(weight))
+            into.owe(reference, weight)
         into.weight += weight
 
     def with_left(self, rows: Rows, schema: Schema, left: torch.Tensor) -> Iterator[tuple[Entry, torch.Tensor]]:

@@ -20,19 +20,19 @@ _u64 = np.uint64
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A way of cutting: into `parts` parts, from a `seed` that all clients share.
+    """A way of cutting: into `parts` parts, from a `cut_seed` that all clients share.
 
-    >>> cut = Cut(parts=3, seed=8)
+    >>> cut = Cut(parts=3, cut_seed=8)
     >>> [cut.places(part, 0, 7).tolist() for part in range(3)]
     [[1, 5], [2, 3], [0, 4, 6]]
     """
 
     parts: int
-    seed: int = 0
+    cut_seed: int = 0
 
     def __post_init__(self) -> None:
         check_count("parts", self.parts, 1, 2**16 - 1)
-        check_count("seed", self.seed, 0, 2**64 - 1)
+        check_count("cut_seed", self.cut_seed, 0, 2**64 - 1)
 
     def check_part(self, part: int) -> None:
         """Refuse a part that there is not."""
@@ -41,22 +41,22 @@ class Cut:
     def size(self, part: int, size: int) -> int:
         """Return how many of `size` coordinates are in `part`.
 
-        >>> [Cut(parts=3, seed=8).size(part, 7) for part in range(3)]
+        >>> [Cut(parts=3, cut_seed=8).size(part, 7) for part in range(3)]
         [2, 2, 3]
         """
         groups, over = divmod(size, self.parts)
-        return groups + int(_place(_u64(self.seed), groups, part, self.parts) < over)
+        return groups + int(_place(_u64(self.cut_seed), groups, part, self.parts) < over)
 
     def places(self, part: int, begin: int, end: int) -> NDArray[np.int64]:
         """Return which of the coordinates from `begin` up to `end` are in `part`, in order."""
         groups = np.arange(begin // self.parts, -(-end // self.parts))
-        found: NDArray[np.int64] = groups * self.parts + _all_places(_u64(self.seed), groups, part, self.parts)
+        found: NDArray[np.int64] = groups * self.parts + _all_places(_u64(self.cut_seed), groups, part, self.parts)
         return found[(found >= begin) & (found < end)]
 
     def scatter_add(self, values: Values, part: int, into: torch.Tensor, weight: float) -> None:
         """Add `weight` times the values of one part to their places."""
         if into.device.type == "cpu":
-            _scatter_add(_u64(self.seed), part, self.parts, values, np.float32(weight), into.numpy())
+            _scatter_add(_u64(self.cut_seed), part, self.parts, values, np.float32(weight), into.numpy())
         else:
             places = torch.from_numpy(self.places(part, 0, into.numel())).to(into.device)
             into.index_add_(0, places, torch.from_numpy(values * np.float32(weight)).to(into.device))

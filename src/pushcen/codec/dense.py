@@ -67,7 +67,7 @@ class Dense(Codec, plain_name="dense"):
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:  # noqa: ARG002
         """Add `weight` times the model."""
         for begin, chunk in self._chunks(body):
-            kernels(into.total).add_values(chunk, weight, np.array([[begin, begin + chunk.size]]), into.total)
+            kernels(into.row).add_values(chunk, weight, np.array([[begin, begin + chunk.size]]), into.row)
 
     def _chunks(self, body: Bytes) -> Iterator[tuple[int, Values]]:
         values = body.view(self.number)

@@ -44,7 +44,7 @@ class Fragment(Codec, plain_name="fragment"):
 
     def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`."""
-        _FIELDS.pack_into(body.data, 0, self.cut.seed, self.cut.parts, self.part)
+        _FIELDS.pack_into(body.data, 0, self.cut.cut_seed, self.cut.parts, self.part)
         values = body[_FIELDS.size : self.size(schema)].view(np.float32)
         begin = at = 0
         for entry, row in rows:
@@ -74,13 +74,13 @@ class Fragment(Codec, plain_name="fragment"):
         """Add `weight` times the part's values to their places."""
         if into.cut not in (None, self.cut):
             raise PayloadError(f"this fragment is cut by {self.cut}, and those accumulated so far by {into.cut}")
-        self.cut.scatter_add(self._values(body), self.part, into.total, weight)
+        self.cut.scatter_add(self._values(body), self.part, into.row, weight)
 
     def cover(self, weight: Weight, into: Accumulator, reference: Reference | None) -> None:
         """Add the reference where this part has values, and the weight to this part's."""
         if reference is not None:
             places = self.cut.places(self.part, 0, into.schema.size)
-            self.cut.scatter_add(reference.row.cpu().numpy()[places], self.part, into.total, weight)
+            self.cut.scatter_add(reference.row.cpu().numpy()[places], self.part, into.row, weight)
         into.cut = self.cut
         into.extra = into.extra or [0] * self.cut.parts
         into.extra[self.part] += weight

@@ -98,9 +98,9 @@ class Lean(Codec, plain_name="lean"):
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:
         """Add `weight` times the decoded model, one pass over the coded levels."""
         layout = Layout.of(schema)
-        total = into.total.numpy() if into.total.device.type == "cpu" else np.zeros(schema.size, np.float32)
+        total = into.row.numpy() if into.row.device.type == "cpu" else np.zeros(schema.size, np.float32)
         layout.add_plain(body, np.float32(weight), total)
         for block, places in zip(layout.read(body)[0], layout.blocks, strict=True):
             block.add(np.float32(weight), [total[place] for _, place in places])
-        if into.total.device.type != "cpu":
-            into.total.add_(into.total.new_tensor(total))
+        if into.row.device.type != "cpu":
+            into.row.add_(into.row.new_tensor(total))

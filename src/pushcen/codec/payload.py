@@ -1,7 +1,9 @@
 """From a model to one message and back: `encode`, `Payload.parse`, `accumulate`, `decode`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -19,6 +21,8 @@ from pushcen.codec.schema import Entry, Schema
 from pushcen.codec.wire import HEADER, NO_REFERENCE, Header, read_header, write_header
 from pushcen.errors import OptionError, PayloadError
 
+_NONE: Mapping[bytes, Reference] = MappingProxyType({})
+
 
 @dataclass(frozen=True, eq=False)
 class Payload:
@@ -30,10 +34,14 @@ class Payload:
     codec: Codec
     reference: bytes | None
     """The fingerprint of the model that this is the difference to; None if it stands alone."""
+    base: Reference | None = None
+    """That model, if it is at hand: it stays as long as the message does."""
 
     @classmethod
-    def parse(cls, data: bytes, schema: Schema) -> "Payload":
+    def parse(cls, data: bytes, schema: Schema, references: Mapping[bytes, Reference] = _NONE) -> "Payload":
         """Check bytes from anywhere, before anything large is allocated; refuse them whole with a `PayloadError`.
+
+        `references` are models, by fingerprint, that it may be the difference to.
 
         >>> Payload.parse(b"PCEN", Schema.of(nn.Linear(2, 1)))
         Traceback (most recent call last):
@@ -52,7 +60,8 @@ class Payload:
         if body.size != codec.size(schema):
             raise PayloadError(f"the body has {body.size} bytes; {codec} with this schema has {codec.size(schema)}")
         codec.check(schema, body)
-        return cls(data, schema, codec, None if header.reference == NO_REFERENCE else header.reference)
+        reference = None if header.reference == NO_REFERENCE else header.reference
+        return cls(data, schema, codec, reference, None if reference is None else references.get(reference))
 
     @property
     def body(self) -> Bytes:
@@ -104,7 +113,7 @@ def encode(
     data[HEADER:begin] = np.frombuffer(codec.mark, np.uint8)
     read = _read_back(codec, header, data[HEADER:length])
     write_header(header, data[:length].data)
-    payload = Payload(data[:length].tobytes(), schema, read, fingerprint)
+    payload = Payload(data[:length].tobytes(), schema, read, fingerprint, reference)
     if left is not None:
         codec.add(schema, payload.body, -1, Accumulator(schema, left))
     return payload
@@ -124,6 +133,8 @@ def accumulate(
 ) -> None:
     """Add `weight` times the message's model to `into`, straight from its bytes; refuse it before anything changes.
 
+    If it is the difference to another model, that is its `base`, or the `reference` given.
+
     >>> from pushcen.codec import Dense
     >>> model = nn.Linear(100, 10)
     >>> into = Accumulator.zeros(Schema.of(model))
@@ -136,6 +147,7 @@ def accumulate(
         payload = Payload.parse(payload, into.schema)
     elif payload.schema is not into.schema:
         into.schema.check_same(payload.schema)
+    reference = reference or payload.base
     given = None if reference is None else reference.fingerprint
     if payload.reference != given:
         raise PayloadError(f"the payload {_to(payload.reference)}, and the reference given {_to(given)}")
@@ -156,6 +168,28 @@ def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str,
     into = Accumulator.zeros(payload.schema)
     accumulate(payload, 1, into, reference=reference)
     return {entry.name: into.total[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices}
+
+
+def read_reference(payload: Payload) -> Reference:
+    """Return the model that a message holds, as what others are differences to; of equal ones there is one.
+
+    >>> model = nn.Linear(100, 10)
+    >>> payload = encode(model)
+    >>> reference = read_reference(payload)
+    >>> torch.equal(reference.row[:1000], decode(payload)["weight"].flatten()), read_reference(payload) is reference
+    (True, True)
+    """
+    found = _READ.get(payload)
+    if found is None:
+        if payload.reference is not None or not payload.codec.whole:
+            raise PayloadError("a reference must be a whole model that stands alone, not a difference or a part of one")
+        into = Accumulator.zeros(payload.schema)
+        accumulate(payload, 1, into)
+        found = _READ[payload] = Reference.named(payload.schema, into.total)
+    return found
+
+
+_READ: WeakKeyDictionary[Payload, Reference] = WeakKeyDictionary()
 
 
 def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iterator[tuple[Entry, torch.Tensor]]:

@@ -8,11 +8,13 @@ from pushcen.learning.learner import Learner
 from pushcen.learning.samples import Samples
 from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
 from pushcen.learning.training import TrainingOptions
-from pushcen.learning.update import CodedUpdate, Update, codec_named
+from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
 from pushcen.learning.weights import load_weights
-from pushcen.learning.work import Model, Outcome, Payloads, Score, State, Work
+from pushcen.learning.work import OFFER, Model, Outcome, Payloads, Score, State, Work
 
 __all__ = [
+    "OFFER",
+    "OFFERED",
     "CentroidUpdate",
     "CodedUpdate",
     "Learner",

@@ -1,13 +1,14 @@
 """The tensors of one client: merge, train, encode; evaluate; save and restore. Knows nothing of the protocol."""
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from pushcen.codec import Accumulator, Codec, Payload, accumulate
+from pushcen.codec import Accumulator, Codec, Payload, accumulate, read_reference
 from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError
@@ -24,7 +25,7 @@ from pushcen.learning.snapshot import Snapshot
 from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update, named, part_of
-from pushcen.learning.work import Outcome, Payloads, Score, State, Work
+from pushcen.learning.work import OFFER, Outcome, Payloads, Score, State, Work
 from pushcen.memory import keep_freed_memory
 
 
@@ -101,8 +102,7 @@ class Learner:
 
     def add(self, payload: Payload, weight: Weight, into: Accumulator) -> None:
         """Add a message to a sum, with the model that it is the difference to, if it is one."""
-        reference = None if payload.reference is None else self.update.references.get(payload.reference)
-        accumulate(payload, weight, into, reference=reference)
+        accumulate(payload, weight, into, reference=self.update.base(payload))
 
     def fold(self, weight: int, part: int, payloads: Payloads) -> None:
         """Merge a message early, into a sum that the next event takes: memory stays bounded, nothing is lost."""
@@ -129,13 +129,14 @@ class Learner:
         """Run a compute event: merge, train, encode. With `measure`, the outcome has drift and distortion, too."""
         self.frozen.check()
         flops = self._merge(work)
+        offer = self._offer(work)
         before = self._row() if measure else None
         with self._noise.own():
             loss, steps = self.local.run(self._optimiser, self.update, self._batches, self.events + 1)
         self.events += 1
         if not all_finite(self._home if encode else self.frozen.trained):
             raise DivergenceError(f"{self.client}, event {self.events}: weights are not finite after its last step")
-        payloads = self.encode() if encode else {}
+        payloads = self.encode(work.towards, work.gives, offer) if encode else {}
         return Outcome(
             payloads=payloads,
             loss=loss,
@@ -165,15 +166,19 @@ class Learner:
         else:
             flops = self._merge(work)
         self.events = number
-        payloads = self.encode() if encode else {}
+        payloads = self.encode(work.towards, work.gives, self._offer(work)) if encode else {}
         return Outcome(payloads, math.nan, 0, 0, flops, self.update.density, failure=failure, trains=self.trains)
 
-    def encode(self) -> Payloads:
-        """Encode the weights as they are; if the last step has spoilt them, it is an error that names the client."""
-        try:
-            return self.update.encode(self.model)
-        except ModelError as error:
-            raise DivergenceError(f"{self.client}, event {self.events}: {error}") from error
+    def encode(self, towards: Sequence[Payload] = (), gives: int = 0, offer: Payload | None = None) -> Payloads:
+        """Encode the weights as they are; if the last step has spoilt them, it is an error that names the client.
+
+        `towards` are references that all receivers have, beside the model that is offered now; `gives` is the mass that
+        goes with it, if that is known.
+        """
+        offers = {} if offer is None else {OFFER: offer}
+        references = [read_reference(payload) for payload in (*towards, *offers.values())]
+        with self._named():
+            return {**self.update.encode(self.model, references, gives), **offers}
 
     def evaluate(self, samples: Samples | None = None) -> Score:
         """Score the model on the client's test data, or on other samples."""
@@ -230,6 +235,20 @@ class Learner:
             self.update.reset()
         self.update.merge(0 if work.adopts else work.own, messages)
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
+
+    def _offer(self, work: Work) -> Payload | None:
+        """Encode the merged model as a reference, if it is to be offered."""
+        if not work.offers:
+            return None
+        with self._named():
+            return self.update.offer(self.model)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except ModelError as error:
+            raise DivergenceError(f"{self.client}, event {self.events}: {error}") from error
 
     def _checked(self, part: int, payloads: Payloads, codecs: dict[int, Codec]) -> Payload:
         """Take a part out of what came, if it is encoded as this client would."""

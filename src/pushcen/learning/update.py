@@ -4,18 +4,24 @@ This base is what the dense methods need: nothing, and the whole model in float3
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Codec, Dense, Payload, Reference, Schema, codecs, encode, payload_size
+from pushcen.codec import Centroids, Codec, Dense, Payload, Reference, Schema, codecs, encode, payload_size
+from pushcen.codec.clustering import flatten
 from pushcen.errors import OptionError, PayloadError
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State
 from pushcen.locate import locate
+
+OFFERED = Centroids(clusters=32)
+"""How a model is sent that is offered as a reference: fine enough, and whole in one message."""
+MOST_AGAIN = 4.0
+"""By how much at most what was left out grows, if less mass is pushed than the last time."""
 
 
 class Update:
@@ -26,9 +32,13 @@ class Update:
     """
 
     references: Mapping[bytes, Reference] = MappingProxyType({})
-    """The models that messages may be differences to, by fingerprint."""
+    """The models that messages may always be differences to, by fingerprint: the common start."""
+    moves = False
+    """Whether they may be differences to others, too, which come with them."""
     _left: torch.Tensor | None = None
     """What the messages so far have left out of the whole model."""
+    _gave: int = 0
+    """The mass that the last message was sent with."""
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
@@ -54,7 +64,7 @@ class Update:
 
     def reset(self) -> None:
         """Forget what was learnt from others and what was left out: the client adopts a model and starts afresh."""
-        self._left = None
+        self._left, self._gave = None, 0
 
     def start(self, model: nn.Module) -> None:
         """Look at the merged model, before training."""
@@ -72,25 +82,46 @@ class Update:
         """Return how each part is encoded: 0 is the whole model."""
         return {0: Dense()}
 
-    def encode(self, model: nn.Module) -> Payloads:
-        """Make what is sent; keep what it leaves out, where the codec of the whole model wants that back."""
+    def encode(self, model: nn.Module, towards: Sequence[Reference] = (), gives: int = 0) -> Payloads:
+        """Make what is sent; keep what it leaves out, where the codec of the whole model wants that back.
+
+        A codec that sends differences sends that to the nearest of the common start and `towards`. `gives` is the mass
+        that is pushed, if that is known.
+        """
         codecs = self.codecs()
         if 0 in codecs and codecs[0].feedback:
             left = torch.zeros(self.schema.size) if self._left is None else self._left
             self._left = left.to(next(model.parameters()).device)
+            if gives:
+                if self._gave:
+                    self._left.mul_(min(self._gave / gives, MOST_AGAIN))
+                self._gave = gives
+        near = self._nearest(model, towards) if any(codec.from_start for codec in codecs.values()) else None
         return {
             part: encode(
                 model,
                 codec,
                 schema=self.schema,
-                reference=self.reference(codec),
+                reference=near if codec.from_start else None,
                 left=self._left if codec.feedback and not part else None,
             )
             for part, codec in codecs.items()
         }
 
+    def offer(self, model: nn.Module) -> Payload:
+        """Make a message of a model that is offered as a reference."""
+        return encode(model, OFFERED, schema=self.schema)
+
+    def _nearest(self, model: nn.Module, towards: Sequence[Reference]) -> Reference:
+        """Return the reference that is nearest to a model."""
+        among = [*self.references.values(), *towards]
+        if len(among) == 1:
+            return among[0]
+        row = torch.cat([flatten(tensor) for tensor in self.schema.tensors(model)])
+        return min(among, key=lambda reference: float((row - reference.row.to(row.device)).square().sum()))
+
     def reference(self, codec: Codec) -> Reference | None:
-        """Return what a codec's messages are differences to."""
+        """Return what a codec's messages may always be differences to."""
         return next(iter(self.references.values())) if codec.from_start else None
 
     def check(self, part: int, payload: Payload, codecs: dict[int, Codec], client: str) -> None:
@@ -98,11 +129,16 @@ class Update:
         codec = codecs.get(part)
         if codec is None or payload.codec != codec:
             raise PayloadError(f"{client} got part {part} as {payload.codec}: must be {codec}")
-        start = self.reference(codec)
-        must = None if start is None else start.fingerprint
-        if payload.reference != must:
-            mine, theirs = (f"model {name.hex()}" if name else "no model" for name in (must, payload.reference))
-            raise PayloadError(f"{client} got the difference to {theirs}: must be to {mine}")
+        if codec.from_start != (payload.reference is not None) or (codec.from_start and not self.base(payload)):
+            told = f"model {payload.reference.hex()}" if payload.reference else "no model"
+            must = "one that it has" if codec.from_start else "none"
+            raise PayloadError(f"{client} got the difference to {told}: must be to {must}")
+
+    def base(self, payload: Payload) -> Reference | None:
+        """Return the model that a message is the difference to; None if it is none, or that is not here."""
+        if payload.reference is None:
+            return None
+        return self.references.get(payload.reference) or (payload.base if self.moves else None)
 
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part, known before it is encoded."""
@@ -119,20 +155,21 @@ class Update:
 
     def save(self, whole: bool = True) -> State:
         """Return the state that `restore` takes; without what was folded, unless `whole`."""
-        return State({} if self._left is None else {"left": self._left}, {})
+        return State({} if self._left is None else {"left": self._left}, {"gave": self._gave} if self._gave else {})
 
     def restore(self, state: State) -> None:
         """Take over what `save` returned."""
         self._left = state.tensors["left"].clone() if "left" in state.tensors else None
+        self._gave = state.plain.get("gave", 0)
 
 
 class CodedUpdate(Update):
-    """Sends the whole model by one codec."""
+    """Sends the whole model by one codec; with `moves`, as the difference to references that move."""
 
-    def __init__(self, codec: Codec) -> None:
+    def __init__(self, codec: Codec, *, moves: bool = False) -> None:
         if not codec.whole:
             raise OptionError(f"codec = {codec.name!r}: sends only a part of a model; must send all of it")
-        self._codec = codec
+        self._codec, self.moves = codec, moves
 
     def codecs(self) -> dict[int, Codec]:
         """Send by the codec."""

@@ -1,6 +1,6 @@
 """What goes into a learner's compute event and what comes out. Plain facts, with no behaviour."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,8 @@ from pushcen.codec import Payload
 
 Payloads = Mapping[int, Payload]
 """What a client sends at an event, by part: 0 is the whole model; a method that cuts it numbers its parts from 1."""
+OFFER = -1
+"""The part that is no push: a model that this client offers as a reference, for others' pushes too."""
 
 
 class Model(NamedTuple):
@@ -22,11 +24,18 @@ class Model(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a compute event merges. `adopts` says that the own model weighs nothing, and training starts afresh."""
+    """What a compute event merges, and how it is to be sent."""
 
     own: int
     models: list[Model]
     adopts: bool = False
+    """Whether the own model weighs nothing, and training starts afresh."""
+    gives: int = 0
+    """The mass that is pushed afterwards; 0 if that is not known."""
+    towards: Sequence[Any] = ()
+    """References that all receivers have, as payloads, or whatever stands for them until a learner sees them."""
+    offers: bool = False
+    """Whether the merged model is offered as a reference."""
 
 
 @dataclass(frozen=True, eq=False)

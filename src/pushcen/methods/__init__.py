@@ -3,6 +3,7 @@
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.independent import Independent
+from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method, Place
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
@@ -17,6 +18,7 @@ __all__ = [
     "Method",
     "Place",
     "PushCen",
+    "PushCenLean",
     "PushSum",
     "Swift",
     "SwiftRandom",

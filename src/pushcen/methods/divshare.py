@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pushcen.codec import Codec, Cut, Fragment
-from pushcen.errors import called
 from pushcen.learning import Update
 from pushcen.methods.method import Method, Place
 from pushcen.protocol import Buffer, Equal, Fragments, Rules
@@ -42,8 +41,7 @@ class DivShare(Method):
     """Decides which coordinate is in which fragment; the same for all."""
 
     def __post_init__(self) -> None:
-        with called(seed="cut_seed"):
-            self.update()
+        self.update()
         self.rules(Place("check"))
 
     def rules(self, place: Place) -> Rules:

@@ -35,6 +35,11 @@ class Method:
     needs_graph: ClassVar[bool] = False
     """Whether it only works on a fixed graph."""
 
+    @property
+    def moves(self) -> int | None:
+        """How many optimiser steps a client waits for a new reference before it offers one; None: it has none."""
+        return None
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "title" not in cls.__dict__:

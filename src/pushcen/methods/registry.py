@@ -11,12 +11,22 @@ from pushcen.locate import locate
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.independent import Independent
+from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
 from pushcen.methods.swift import Swift, SwiftRandom
 
-_HERE: tuple[type[Method], ...] = (PushCen, PushSum, AsyncDFedAvg, Swift, SwiftRandom, DivShare, Independent)
+_HERE: tuple[type[Method], ...] = (
+    PushCen,
+    PushCenLean,
+    PushSum,
+    AsyncDFedAvg,
+    Swift,
+    SwiftRandom,
+    DivShare,
+    Independent,
+)
 GROUP = "pushcen.methods"
 """The entry-point group by which an installed package adds methods."""
 
@@ -25,7 +35,7 @@ def methods() -> dict[str, type[Method]]:
     """Return every method that has a name: those here first, then those of installed packages.
 
     >>> list(methods())[:3]
-    ['pushcen', 'push-sum', 'async-dfedavg']
+    ['pushcen', 'pushcen-lean', 'push-sum']
     """
     known = {method.name: method for method in _HERE}
     for point in entry_points(group=GROUP):
@@ -45,7 +55,7 @@ def method_named(name: str) -> type[Method]:
     16
     >>> method_named("pushcan")
     Traceback (most recent call last):
-    pushcen.errors.OptionError: method.name = 'pushcan': there is no such method; did you mean pushcen? ...
+    pushcen.errors.OptionError: method.name = 'pushcan': there is no such method; did you mean pushcen or ...
     """
     if ":" in name:
         return _checked(locate(name, "method.name"), name)

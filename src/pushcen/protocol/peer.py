@@ -207,11 +207,24 @@ class Peer(Sender):
         if self.closed or self._latest is not None or self.most is not None:
             receivers = self._takers(receivers)
         served = receivers[: max(self.held - 1, 0)]
-        share = self.held // (len(served) + 1)
-        full = self.rules.full_after
-        if steps is not None and steps < full:
-            share = max(share * steps // full, 1)
-        return self._share_out(served, share, payload, max(1, len(receivers)))
+        return self._share_out(served, self._share(self.held, len(served), steps), payload, max(1, len(receivers)))
+
+    def _share(self, held: int, count: int, steps: int | None) -> int:
+        """Return what each of so many receivers gets."""
+        share, full = held // (count + 1), self.rules.full_after
+        return max(share * steps // full, 1) if steps is not None and steps < full else share
+
+    def gives(self, count: int, steps: int | None = None) -> int:
+        """Return how much mass the event that runs will push to so many receivers, if nothing keeps it back.
+
+        >>> peer = Peer.found("a")
+        >>> event = peer.begin()
+        >>> peer.gives(3) == 3 * UNIT // 4
+        True
+        """
+        held = self.held + self._running()
+        count = min(count, max(held - 1, 0))
+        return count * self._share(held, count, steps) if self._mass else 0
 
     def leave(self) -> Farewell:
         """Take nothing in any more; return the farewell, which closes links to this peer. Commit, then publish it."""

@@ -22,9 +22,11 @@ from pushcen.runtime.wire.pieces import write_piece
 
 OUTCOMES = {
     "news", "old", "malformed", "oversized", "payload", "mass", "epoch", "rate", "busy", "timeout", "run", "version",
-    "record", "leaving", "starting", "generation", "internal",
+    "record", "leaving", "starting", "generation", "internal", "reference",
 }  # fmt: skip
 """What may become of a push that is answered; what else a receiver says is none of our words."""
+_USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference")  # refusals that need no words
+_FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # refusals of a reference that may pass
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
     ("grpc.enable_retries", 0),
@@ -39,7 +41,7 @@ _OPTIONS = [
 
 
 class Line:
-    """A channel to one neighbour, and its three calls."""
+    """A channel to one neighbour, and its calls."""
 
     def __init__(self, channel: grpc.aio.Channel, address: str, name: str) -> None:
         self.address = address
@@ -48,6 +50,7 @@ class Line:
         self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
         self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
         self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
+        self._reference: Any = channel.stream_unary(f"/{SERVICE}/Reference")
         self._metadata = (("pushcen-name", name),)
 
     async def hello(self, hello: Hello, timeout: float) -> Hello:
@@ -64,6 +67,10 @@ class Line:
         """Push pieces, or the only one there is, which takes half the calls of gRPC; return the answer."""
         push = self._push_whole if isinstance(pieces, bytes) else self._push
         return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
+
+    async def reference(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
+        """Bring a reference, and return the answer."""
+        return Hello.FromString(await self._reference(pieces, timeout=timeout, metadata=self._metadata))
 
     async def ready(self, timeout: float) -> bool:
         """Return whether there is a connection, or is one soon."""
@@ -188,13 +195,16 @@ class Channels:
                 self._failed(envelope)
                 return
             line = self._line(name)
+            if not await self._bring(name, line, payload.reference):
+                self._failed(envelope)
+                return
             self._metrics.bytes.labels("out").inc(len(payload))
             hello = await line.push(self._pieces(envelope, payload.data), self._settings.push_timeout)
             self._node.answered(name, hello)
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
             self._metrics.pushes.labels(outcome).inc()
-            if hello.refusal and hello.refusal not in ("busy", "rate", "epoch", "leaving", "starting"):
+            if hello.refusal and hello.refusal not in _USUAL:
                 self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
             self._metrics.pushes.labels("doubt").inc()
@@ -203,11 +213,41 @@ class Channels:
             self._budget.give(len(payload))
             self._room.set()
 
+    async def _bring(self, name: str, line: Line, fingerprint: bytes | None) -> bool:
+        """Bring the reference that a payload is the difference to, unless it is there; return whether it is."""
+        offers, member = self._me.offers, self._members.all.get(name)
+        if offers is None or offers.is_start(fingerprint):
+            return True
+        if member is None or (held := offers.find(fingerprint)) is None:
+            return False
+        if fingerprint in member.holds.values():
+            return True
+        try:
+            pieces = self._parts(b"", held.payload.data, held.offer.signed.SerializeToString())
+            self._metrics.bytes.labels("out").inc(len(held.payload))
+            self._metrics.references.labels("out").inc()
+            hello = await line.reference(pieces, self._settings.push_timeout)
+            self._node.answered(name, hello)
+        except _ERRORS as error:
+            self._silent(name, error)
+            return False
+        if hello.refusal and hello.refusal not in _FOR_NOW:
+            self._members.refuses(name, held.offer.fingerprint)
+            self._log.seldom(f"reference {name}", "a reference was refused", neighbour=name, text=hello.text)
+        return not hello.refusal
+
     def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes] | bytes:
-        size = self._settings.chunk_kb << 10
-        header, view = header_bytes(envelope, len(data)), memoryview(data)
-        first = write_piece(header, view[:size], self._me.progress().SerializeToString())
-        return first if len(data) <= size else _all(first, view, size)
+        header, word = header_bytes(envelope, len(data)), self._me.progress().SerializeToString()
+        if len(data) <= self._settings.chunk_kb << 10:
+            return write_piece(header, data, word)
+        return self._parts(header, data, word)
+
+    async def _parts(self, header: bytes, data: bytes, word: bytes) -> AsyncIterator[bytes]:
+        """Yield a payload in pieces, of which the first has header and word."""
+        size, view = self._settings.chunk_kb << 10, memoryview(data)
+        yield write_piece(header, view[:size], word)
+        for begin in range(size, len(view), size):
+            yield write_piece(b"", view[begin : begin + size])
 
     def _is_there(self, name: str, envelope: Envelope) -> bool:
         contact = self._members.contact(name)
@@ -246,13 +286,6 @@ class Channels:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self._log.seldom(f"bug {error!r:.200}", "a task failed", text=repr(error))
-
-
-async def _all(first: bytes, data: memoryview, size: int) -> AsyncIterator[bytes]:
-    """Yield a payload's first piece, and then the rest of it."""
-    yield first
-    for begin in range(size, len(data), size):
-        yield write_piece(b"", data[begin : begin + size])
 
 
 def _short(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from pushcen.protocol import UNIT
+from pushcen.protocol import UNIT, Contact
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.epochs import NextEpoch
@@ -85,7 +85,7 @@ class Driver:
         there = {member.contact.peer for member in self._members.online() if member.contact}
         if there.isdisjoint(self.me.peer.unsettled):
             return
-        payloads, peer = await self.trainer.encode(), self.me.peer
+        payloads, peer = await self.trainer.encode(self._unsettled()), self.me.peer
         envelopes = peer.serve(payloads, len(peer.unsettled))
         await self.me.commit()
         self.channels.send([envelope for envelope in envelopes if envelope.receiver in there])
@@ -104,13 +104,15 @@ class Driver:
         else:
             farewell = peer.farewell()
         me.keep(self.shared.identity.sign(farewell_fields(farewell)))
-        payloads = await self.trainer.encode()
+        payloads = await self.trainer.encode(self._heirs())
         served = -1e9
         while not peer.gone:
             await asyncio.gather(*(self.channels.ask(member.name) for member in members.online()))
-            heirs = [member.contact for member in members.online() if member.contact]
+            heirs = self._heirs()
             if (peer.held and heirs) or (peer.unsettled and monotonic() - served > _SERVE_EVERY):
                 served = monotonic()
+                if me.offers is not None:
+                    payloads = await self.trainer.encode(self._heirs())
                 envelopes = peer.hand_over(heirs, payloads)
                 await me.commit()
                 self.channels.send(envelopes)
@@ -123,3 +125,11 @@ class Driver:
             await self.channels.gossip(name)
         self._log.say("left", peer_id=peer.me)
         return True
+
+    def _heirs(self) -> list[Contact]:
+        """List those who answer."""
+        return [member.contact for member in self._members.online() if member.contact]
+
+    def _unsettled(self) -> list[Contact]:
+        """List those who answer and to whom mass is in doubt."""
+        return [contact for contact in self._heirs() if contact.peer in self.me.peer.unsettled]

@@ -11,11 +11,13 @@ from time import monotonic
 from typing import Any
 
 from pushcen.client import Client
+from pushcen.codec import Payload, read_reference
 from pushcen.errors import CertificateError, LedgerError, ProtocolError
-from pushcen.learning import Learner
+from pushcen.learning import OFFER, Learner, Payloads
 from pushcen.protocol import UNIT, Farewell, Peer, PeerId, epoch_of, name_of
 from pushcen.runtime.claims import NOWHERE, Claims, Progress
 from pushcen.runtime.network import Generation, generation_of
+from pushcen.runtime.offers import HeldReference, Offer, Offers, Plan
 from pushcen.runtime.security.records import Records, Said
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File, StateFolder
@@ -25,8 +27,11 @@ from pushcen.runtime.wire import Hello, Signed
 class DurablePeer:
     """One peer's client with its ledger, and all that may unsettle it."""
 
-    def __init__(self, shared: Shared, store: StateFolder, client: Client[Learner]) -> None:
+    def __init__(
+        self, shared: Shared, store: StateFolder, client: Client[Learner], offers: Offers | None = None
+    ) -> None:
         self.store, self.client = store, client
+        self.offers = offers  # its references, if the method's move
         self.records, self.claims = Records(shared.identity), Claims(shared.identity)
         self.stale = ""  # why this peer needs a new epoch, if it does
         self.past: list[dict[str, Any]] = []  # the books of what this peer left, and of earlier generations
@@ -78,11 +83,14 @@ class DurablePeer:
                 past = [*past, self.peer.save()]
             values: dict[str, Any] = {"peer": state, "rng": client.rng.getstate(), **words}
             values |= {"records": self.records.save(entering), "members": self._members.addresses()}
+            values |= {"references": self.offers.save()} if self.offers is not None else {}
             values |= {"learner": learner} if learner is not None else {}
             values |= {"past": past} if past is not self.past else {}
             values |= {"inode": self.store.inode()} if anew else {}  # it is nobody's copy any more
             with self._metrics.commit.time():
-                await self._shared.on_disk(self._ledger, lambda: self.store.commit(values, files))
+                await self._shared.on_disk(self._ledger, lambda: self._write(values, files))
+            if self.offers is not None:
+                self.offers.saved(values["references"])
             self._durable, self._committed, self.past = state["credited"], reached, past
             self.claims.saved(words)
             if client is not self.client:
@@ -97,6 +105,8 @@ class DurablePeer:
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take up what a ledger has beside the peer: lasting records, others' words, addresses, earlier books."""
         wrong = self.records.restore(saved.get("records", []), generation_of(self.peer.me))
+        if self.offers is not None and "references" in saved:
+            wrong += self.offers.restore(saved["references"])
         for text in wrong + self.claims.restore(saved):
             self._shared.refused("record", "", text)
         if self.generation.number != generation_of(self.peer.me):
@@ -105,6 +115,34 @@ class DurablePeer:
         self.past = saved.get("past", [])
         for name, address in saved.get("members", {}).items():
             self._members.meet(name, address, monotonic())
+
+    async def hold(self, offer: Offer, payload: Payload) -> bool:
+        """Hold a reference that came, and make that durable; return whether it is held."""
+        offers = self.offers
+        if offers is None:
+            return False
+        if not offers.hold(await self._written(offers, offer, payload)):
+            return False
+        await self.commit()
+        return True
+
+    async def served(self, plan: Plan, payloads: Payloads) -> None:
+        """Note what was encoded by a plan. What is offered with it is held once that is committed."""
+        if (offers := self.offers) is None:
+            return
+        own = None
+        if plan.offer is not None and OFFER in payloads:
+            own = await self._written(offers, offers.sign(plan.offer, payloads[OFFER]), payloads[OFFER])
+        offers.served(plan, payloads, own)
+
+    def _write(self, values: Mapping[str, Any], files: Mapping[str, File] | None) -> None:
+        self.store.commit(values, files)
+        if self.offers is not None:
+            self.offers.tidy(values["references"])
+
+    async def _written(self, offers: Offers, offer: Offer, payload: Payload) -> HeldReference:
+        file = await self._shared.on_disk(self._ledger, lambda: offers.files.write(payload.data))
+        return HeldReference(offer, payload, read_reference(payload), file)
 
     def committed(self, sender: PeerId) -> int:
         """Return what is durably credited from a peer."""

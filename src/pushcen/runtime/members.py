@@ -5,17 +5,19 @@ Pure bookkeeping: the time is passed in, and so is the random generator. Times a
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from pushcen.errors import OptionError
 from pushcen.protocol import Contact, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
+from pushcen.references import ReferenceName
 from pushcen.runtime.network import check_name
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.trust import Fields
 from pushcen.runtime.wire import Signed
 
+_REFUSED = 16  # references that a member would not take and that are remembered
 _EXCHANGE = 0.1  # how likely a push exchanges one of the view for another
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
@@ -34,6 +36,8 @@ class Member:
     next_try: float = 0.0
     failures: int = 0
     refusal: str = ""  # why it will not have us
+    holds: dict[ReferenceName, bytes] = field(default_factory=dict)  # references, with fingerprints, by its last word
+    refuses: set[bytes] = field(default_factory=set)  # fingerprints of references that it would not take
 
 
 class Members:
@@ -100,6 +104,18 @@ class Members:
         if member.contact and _version(contact) < _version(member.contact):
             return
         member.contact, member.answered, member.failures, member.refusal = contact, now, 0, ""
+
+    def says(self, name: str, holds: dict[ReferenceName, bytes]) -> None:
+        """Note which references a peer says it holds."""
+        if name in self.all:
+            self.all[name].holds = holds
+
+    def refuses(self, name: str, fingerprint: bytes) -> None:
+        """Note that a peer would not take a reference; of many, the last few are remembered."""
+        if member := self.all.get(name):
+            if len(member.refuses) >= _REFUSED:
+                member.refuses.clear()
+            member.refuses.add(fingerprint)
 
     def silent(self, name: str, now: float, refusal: str = "") -> bool:
         """Note that a peer has not answered, or refuses us; return whether it was left out for good."""

@@ -24,6 +24,7 @@ class Metrics:
         self.pushes = Counter("pushcen_pushes", "Pushes, by what became of them.", ["outcome"], registry=registry)
         self.received = Counter("pushcen_received", "Envelopes taken in, by kind.", ["kind"], registry=registry)
         self.refusals = Counter("pushcen_refusals", "What was refused, by reason.", ["reason"], registry=registry)
+        self.references = Counter("pushcen_references", "References, by direction.", ["direction"], registry=registry)
         self.events = Counter("pushcen_compute_events", "Compute events finished.", registry=registry)
         self.failed_events = Counter("pushcen_failed_events", "Compute events that failed.", registry=registry)
         self.disk_waits = Counter("pushcen_disk_waits", "Writes that the disk refused for now.", registry=registry)

@@ -14,6 +14,7 @@ from pushcen.runtime.claims import LONGEST, Word
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import difference, digest
 from pushcen.runtime.network import generation_of
+from pushcen.runtime.offers import read_holds
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
 
@@ -42,6 +43,8 @@ class PeerNode:
         message = Hello(
             major=MAJOR, minor=MINOR, peer=own.me, boot=own.boot, address=self.address, run=self.setup, news=news
         )
+        if self._me.offers is not None:
+            message.holds.extend(self._me.offers.said())
         if other is not None:
             answer = own.answer(other)
             credited = min(answer.credited, self._me.committed(other))
@@ -94,6 +97,7 @@ class PeerNode:
             return answer
         self.hear(caller, hello)
         self._meet(caller, hello)
+        self._note_references(caller, hello)
         return answer
 
     def check(self, name: str, hello: Hello) -> None:
@@ -106,6 +110,8 @@ class PeerNode:
             raise Refusal("malformed", f"{name} calls itself {hello.peer}")
         if hello.boot < 1:
             raise Refusal("malformed", f"{name} says it has never started")
+        if self._me.offers is not None:
+            read_holds(hello)
 
     def hear(self, name: str, hello: Hello) -> None:
         """Take in what a peer says of itself, of the link to it, and of this peer's past."""
@@ -132,6 +138,7 @@ class PeerNode:
         self.hear(name, hello)
         if name not in self._members.all:
             return
+        self._note_references(name, hello)
         if hello.refusal in ("run", "leaving", "starting", "revoked", "generation") or (
             generation_of(check_id(hello.peer)) != self._me.generation.number
         ):
@@ -159,10 +166,15 @@ class PeerNode:
             raise Refusal("malformed", f"{caller} sends an envelope of {envelope.sender}")
         if generation_of(envelope.sender) != self._me.generation.number:
             raise Refusal("generation", f"{envelope.sender} and {own.me} are of two generations")
-        if self._me.stale or own.status != "open":
-            raise Refusal("leaving", f"{own.me} takes nothing in now")
+        self.check_open()
         if envelope.receiver != own.me:
             raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {own.me}")
+
+    def check_open(self) -> None:
+        """Refuse everything while this peer is leaving, or in no epoch."""
+        own = self._me.peer
+        if self._me.stale or own.status != "open":
+            raise Refusal("leaving", f"{own.me} takes nothing in now")
 
     def check_mass(self, envelope: Envelope) -> None:
         """Refuse more mass under way on a link, sent and not credited, than there ever was: no honest sender lets it
@@ -192,6 +204,10 @@ class PeerNode:
         answer.refusal, answer.text = "generation", f"{hello.peer} and {self._me.peer.me} are of two generations"
         self._refused("generation", caller, answer.text)
         return answer
+
+    def _note_references(self, name: str, hello: Hello) -> None:
+        if self._me.offers is not None:
+            self._members.says(name, read_holds(hello))
 
     def _meet(self, caller: str, hello: Hello) -> None:
         if hello.address:

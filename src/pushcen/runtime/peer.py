@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pushcen.client import Client
-from pushcen.codec import Accumulator, Payload
+from pushcen.codec import Accumulator, Payload, read_reference
 from pushcen.errors import LedgerError, OptionError
 from pushcen.learning import Learner, State, TaskFunction, TrainingOptions, build_task
 from pushcen.methods import Method, Place, PushCen
@@ -21,6 +21,7 @@ from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import describe, difference
 from pushcen.runtime.members import check_address
 from pushcen.runtime.node import PeerNode
+from pushcen.runtime.offers import Offers
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
@@ -91,7 +92,9 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         client, about, saved = _client(setup, store, stream)
         rng = Random(stream.random())
         shared = Shared.of(setup.identity, setup.runtime, rng)
-        me = DurablePeer(shared, store, client)
+        moves = setup.method.moves
+        offers = None if moves is None else Offers(setup.identity, client.learner, setup.state, moves)
+        me = DurablePeer(shared, store, client, offers)
         me.restore(saved)
         node = PeerNode(me, shared, about, setup.listen)
         facts = _facts(setup, about, client.peer)
@@ -127,7 +130,7 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
     learner = Learner(task, method.update(), setup.training, client=identity.name, seed=seed)
-    _warm_up(learner)
+    _warm_up(learner, references=method.moves is not None)
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
         raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
@@ -140,12 +143,14 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
     return Client(Peer.join(identity.name, rules, epoch=0), learner, rng), about, saved  # until it is settled who it is
 
 
-def _warm_up(learner: Learner) -> None:
+def _warm_up(learner: Learner, *, references: bool) -> None:
     """Use the kernels that receiving needs once, so that they are compiled before anybody waits for them."""
     before = learner.save()
     into = Accumulator.zeros(learner.schema)
     for payload in learner.encode().values():
         learner.add(Payload.parse(payload.data, learner.schema), 1, into)
+    if references:
+        read_reference(learner.update.offer(learner.model))
     learner.restore(before)
 
 

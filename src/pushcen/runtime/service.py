@@ -1,7 +1,7 @@
-"""The gRPC service of a peer: hello, gossip and push. Whatever comes in is checked before it is kept, or refused whole.
+"""The gRPC service of a peer: hello, gossip, push and reference.
 
-Refusals change nothing. They are answers, counted by reason and logged at a bounded rate; only a caller that is no
-member gets an error of gRPC instead.
+Whatever comes in is checked before it is kept, or refused whole. Refusals change nothing. They are answers, counted
+by reason and logged at a bounded rate; only a caller that is no member gets an error of gRPC instead.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from grpc_health.v1 import health, health_pb2
 
 from pushcen.codec import Payload
 from pushcen.errors import AddressError, CertificateError, PayloadError, ProtocolError, PushcenError
+from pushcen.learning import OFFER
 from pushcen.protocol import Envelope, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
 from pushcen.protocol.wire import read_header
@@ -31,6 +32,7 @@ _HEADER = 1024  # bytes that an envelope may have before its payload
 _SMALL = 4 << 20  # bytes up to which a payload is checked in the event loop
 _NEWS = 1 << 20  # bytes that a piece may have beside its data, and gossip in all
 _IDLE = 300_000  # milliseconds after which a connection with no call on it is closed
+_REFERENCES = 0.1  # how many one caller may bring for each push that it may: they are some ten times as long
 _EPOCHS = 10 / 3600  # new epochs a second that one name may show
 _HEALTH = (health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString)
 
@@ -41,6 +43,7 @@ class Service:
     def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
         self._node, self._me, self._identity, self._members = node, me, shared.identity, shared.members
         self._log, self._refused, settings = shared.log, shared.refused, shared.settings
+        self._metrics = shared.metrics
         self._timeout, self._claims = settings.push_timeout, me.claims
         self._calls = Rate(settings.calls_per_second)
         self._pushes = Rate(settings.pushes_per_second)
@@ -48,6 +51,7 @@ class Service:
         self._shown: dict[str, int] = {}  # the latest epoch of each caller: one costs a token once, be it hello or push
         self._budget = Budget(settings.memory_mb << 20)
         self._arriving: set[tuple[str, int]] = set()
+        self._offers, self._references = me.offers, Rate(_REFERENCES * settings.pushes_per_second)
         self._learner = learner = me.learner
         self._sizes, self._codecs = learner.sizes(), learner.update.codecs()
         self._piece = (settings.chunk_kb << 10) + _NEWS
@@ -72,6 +76,8 @@ class Service:
         gate.add(f"/{SERVICE}/Hello", single, self._single(self._hello), bounded=False)
         gate.add(f"/{SERVICE}/Gossip", single, self._single(self._gossip), bounded=False)
         gate.add(f"/{SERVICE}/Push", stream, self._push, bounded=False)
+        if self._offers is not None:
+            gate.add(f"/{SERVICE}/Reference", stream, self._reference, bounded=False)
         self._health = health.aio.HealthServicer()
         gate.add("/grpc.health.v1.Health/Check", single, lambda _, *call: self._health.Check(*call), *_HEALTH)
         watch = grpc.unary_stream_rpc_method_handler
@@ -130,19 +136,61 @@ class Service:
         async with asyncio.timeout(self._timeout):
             head, progress, first = read_piece(await anext(pieces))
             envelope, length = self._header(caller, head)
-            word = self._word(progress, envelope)
-            place = (caller, envelope.part)
-            if place in self._arriving:
-                raise Refusal("busy", f"an envelope of {caller} is arriving already")
-            if not self._budget.take(length):
-                raise Refusal("busy", f"no room for {length} bytes more")
-            self._arriving.add(place)
-            try:
-                payload = await self._payload(envelope, length, first, pieces)
-            finally:
-                self._arriving.discard(place)
-                self._budget.give(length)
+            word, schema = self._word(progress, envelope), self._learner.schema
+            bases = {} if self._offers is None else self._offers.base(first)
+            with self._room(caller, envelope.part, length):
+                data = await self._rest(length, first, pieces)
+                if length <= _SMALL:
+                    payload = Payload.parse(data, schema, bases)
+                else:
+                    loop = asyncio.get_running_loop()
+                    payload = await loop.run_in_executor(None, Payload.parse, data, schema, bases)
+                self._learner.check(envelope.part, payload, self._codecs)
         return self._node.take(envelope, payload, word)
+
+    async def _reference(self, caller: str, pieces: AsyncIterator[bytes], _context: Context) -> bytes:
+        with self._guard(caller) as refusal:
+            if not self._references.allows(caller, monotonic()):
+                raise Refusal("rate", f"{caller} brings references too often")
+            await self._receive_reference(caller, pieces)
+            return self._node.hello(None, name=caller).SerializeToString()
+        return self._node.refusal(caller, refusal).SerializeToString()
+
+    async def _receive_reference(self, caller: str, pieces: AsyncIterator[bytes]) -> None:
+        """Take one reference in, unless it is here."""
+        offers = self._offers
+        assert offers is not None
+        async with asyncio.timeout(self._timeout):
+            head, word, first = read_piece(await anext(pieces))
+            if head:
+                raise Refusal("malformed", "a reference in an envelope")
+            self._node.check_open()
+            offer = offers.read_offer(word)
+            if offer.name in offers.names.held:
+                return
+            offers.check_first(first)
+            with self._room(caller, OFFER, offers.size):
+                data = await self._rest(offers.size, first, pieces)
+                payload = await asyncio.get_running_loop().run_in_executor(None, offers.read, offer, data)
+        if not await asyncio.shield(self._me.hold(offer, payload)):  # a commit ends, though its caller hangs up
+            raise Refusal("reference", f"{offer.name} is older than those held here")
+        self._metrics.bytes.labels("in").inc(offers.size)
+        self._metrics.references.labels("in").inc()
+
+    @contextlib.contextmanager
+    def _room(self, caller: str, part: int, length: int) -> Iterator[None]:
+        """Take memory for what a caller sends, of which one may arrive at a time."""
+        place = (caller, part)
+        if place in self._arriving:
+            raise Refusal("busy", f"an envelope of {caller} is arriving already")
+        if not self._budget.take(length):
+            raise Refusal("busy", f"no room for {length} bytes more")
+        self._arriving.add(place)
+        try:
+            yield
+        finally:
+            self._arriving.discard(place)
+            self._budget.give(length)
 
     def _header(self, caller: str, data: bytes) -> tuple[Envelope, int]:
         """Read an envelope's header, and refuse what could not be taken in, before its payload is read."""
@@ -168,8 +216,9 @@ class Service:
         except CertificateError as error:
             raise Refusal("record", str(error)) from error
 
-    async def _payload(self, envelope: Envelope, length: int, first: Bytes, pieces: AsyncIterator[bytes]) -> Payload:
-        """Read a payload, never more of it than was announced, and check it from end to end."""
+    @staticmethod
+    async def _rest(length: int, first: Bytes, pieces: AsyncIterator[bytes]) -> bytes:
+        """Read a payload, never more of it than was announced."""
         parts, size = [first], len(first)
         while size < length:
             message = await anext(pieces, None)
@@ -182,13 +231,7 @@ class Service:
             parts.append(data)
         if size > length:
             raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
-        learner, whole = self._learner, b"".join(parts)
-        if length <= _SMALL:
-            payload = Payload.parse(whole, learner.schema)
-        else:
-            payload = await asyncio.get_running_loop().run_in_executor(None, Payload.parse, whole, learner.schema)
-        learner.check(envelope.part, payload, self._codecs)
-        return payload
+        return b"".join(parts)
 
     def _check_epoch(self, name: str, peer: PeerId) -> None:
         """Refuse an epoch that is earlier than those known of a name, or later and shown too soon after another.

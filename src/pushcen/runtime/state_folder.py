@@ -3,6 +3,7 @@
     ledger.db                  what the peer holds, sent and credited; which files belong to it, with their hashes
     weights-7.safetensors      tensors; each commit names the newest, and removes the others
     optimiser-5.safetensors    those of the optimiser, which are large, and saved less often
+    reference-3.payload        references, of methods that have some: reference_files.py
     lock                       held by the process that runs the peer
 
 Durable order of a commit: tensors to a new file, synced; then one transaction with everything else, which names that
@@ -83,7 +84,7 @@ class StateFolder:
 
     def load(self) -> Plain:
         """Return everything that was committed; nothing, if nothing was."""
-        with _explained(self.folder / LEDGER):
+        with explained(self.folder / LEDGER):
             return read_rows(self._db, self.folder)
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -95,7 +96,7 @@ class StateFolder:
         self._number += 1
         path = self.folder / f"{group}-{self._number}.safetensors"
         try:
-            with _explained(path):
+            with explained(path):
                 save_file(dict(tensors), path)
                 with path.open("rb+") as file:
                     os.fsync(file.fileno())
@@ -115,7 +116,7 @@ class StateFolder:
 
     def commit(self, values: Mapping[str, Any], files: Mapping[str, File] | None = None) -> None:
         """Make values and files durable in one transaction; then remove files that are not named any more."""
-        with _explained(self.folder / LEDGER):
+        with explained(self.folder / LEDGER):
             rows = [(key, json.dumps(value)) for key, value in values.items()]
             named: dict[str, list[Any]] = {}
             with self._db:
@@ -158,7 +159,7 @@ class StateFolder:
 
     def _prepare(self) -> None:
         path = self.folder / LEDGER
-        with _explained(path):
+        with explained(path):
             tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if not tables:
                 self._db.execute("PRAGMA journal_mode = WAL")
@@ -177,7 +178,7 @@ def read_state(folder: Path) -> Plain:
     path = folder / LEDGER
     if not path.is_file():
         raise LedgerError(f"{folder}: has no {LEDGER}; it is no state folder of a peer")
-    with _explained(path), contextlib.closing(_connect(path, readonly=True)) as db:
+    with explained(path), contextlib.closing(_connect(path, readonly=True)) as db:
         _check(db, path, quick=True)
         return read_rows(db, folder)
 
@@ -198,7 +199,7 @@ def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> dict[str, torc
     for entry in files.values():
         name, size, digest = entry
         path = folder / Path(name).name
-        with _explained(path):
+        with explained(path):
             if not path.is_file() or path.stat().st_size != size or _digest(path) != digest:
                 raise LedgerError(
                     f"{path}: is missing or not what was committed; restore a backup, or start in an empty folder"
@@ -222,7 +223,7 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def _connect(path: Path, readonly: bool = False) -> sqlite3.Connection:
-    with _explained(path):
+    with explained(path):
         uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
         db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
         db.execute("PRAGMA synchronous = FULL")
@@ -264,7 +265,7 @@ def _kind(number: int | None) -> type[LedgerError]:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     """Turn what the disk and SQLite say into a `LedgerError` that names the file."""
     try:
         yield

@@ -7,16 +7,19 @@ that push.
 import asyncio
 import json
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from time import monotonic
 from typing import NamedTuple
 
 from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
-from pushcen.learning import Outcome, Payloads, Score, State, Work
+from pushcen.learning import OFFER, Outcome, Payloads, Score, State, Work
 from pushcen.protocol import UNIT, Contact, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.offers import Plan
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File
 
@@ -48,9 +51,13 @@ class Trainer:
         done, _ = await asyncio.wait([idle], timeout=grace)
         return bool(done)
 
-    async def encode(self) -> Payloads:
-        """Encode the model as it is."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._me.learner.encode)
+    async def encode(self, receivers: Iterable[Contact]) -> Payloads:
+        """Encode the model as it is, for these receivers."""
+        plan = self._plan([name_of(contact.peer) for contact in receivers])
+        learner = self._me.learner
+        payloads = await asyncio.get_running_loop().run_in_executor(self._thread, learner.encode, plan.towards)
+        await self._me.served(plan, payloads)
+        return payloads
 
     async def write(self, state: State) -> dict[str, File]:
         """Write what the learner saved to new files."""
@@ -69,6 +76,9 @@ class Trainer:
         for age in _ages(work, begun):
             self._metrics.wait.observe(age)
         chosen = rules.outbox.choose(self._members.draw)
+        gives = me.peer.gives(len(chosen), client.learner.steps) if me.offers is not None else 0
+        plan = self._plan([name for name, _ in chosen], client.rng if gives else None)
+        work = work._replace(gives=gives, towards=plan.towards, offers=plan.offer is not None)
         asked = [self._channels.ask(name) for name in {name for name, _ in chosen}]
         try:
             trained = await asyncio.get_running_loop().run_in_executor(self._thread, self._train, work)
@@ -78,13 +88,15 @@ class Trainer:
             await self._recover(error)
             return
         files = await self.write(trained.state)
+        payloads = {part: payload for part, payload in trained.outcome.payloads.items() if part != OFFER}
+        await me.served(plan, trained.outcome.payloads)
         if asked and not all(task.done() for task in asked):
             await asyncio.wait(asked, timeout=settings.patience)
         if me.stale:
             return  # what was trained is kept; who this is, is not
         fresh = [(contact, part) for name, part in chosen if (contact := self._fresh(name, begun))]
         parts = [] if rules.weights.moves_mass else [part for _, part in fresh]
-        envelopes = client.finish([contact for contact, _ in fresh], trained.outcome.payloads, parts)
+        envelopes = client.finish([contact for contact, _ in fresh], payloads, parts)
         await me.commit(trained.state.plain, files)
         self._channels.send(envelopes)
         self._report(work, trained, begun)
@@ -101,6 +113,15 @@ class Trainer:
         optimiser = bool(settings.optimiser_every) and number % settings.optimiser_every == 0
         state = learner.save(whole=False, optimiser=optimiser)
         return Trained(outcome, state, score, seconds)
+
+    def _plan(self, names: Iterable[str], rng: Random | None = None) -> Plan:
+        """Plan a push to peers, by the references that they were last heard to hold."""
+        offers, known = self._me.offers, self._members.all
+        return (
+            Plan([])
+            if offers is None
+            else offers.plan([known[name] for name in names if name in known], rng, self._me.learner.steps)
+        )
 
     def _fresh(self, name: str, begun: float) -> Contact | None:
         """Return the contact of a peer, if that has answered since the event began."""

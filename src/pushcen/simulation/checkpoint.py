@@ -15,11 +15,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 
-from pushcen.codec import Payload
+from pushcen.codec import Payload, Reference, read_reference
 from pushcen.errors import PushcenError, RunError
 from pushcen.files import sync, write_whole
 from pushcen.folder import CHECKPOINT, Folder
-from pushcen.learning import State
+from pushcen.learning import OFFER, State
+from pushcen.references import ReferenceName
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Executor, Ticket
 from pushcen.simulation.jobs import Facts, Save
@@ -110,10 +111,15 @@ class Saved:
         """Revive the tickets, and return that of the model that all started from."""
         tickets: dict[int, Any] = {}
         try:
-            for name, tensor in load_file(self.path / "messages.safetensors").items():
+            messages = load_file(self.path / "messages.safetensors")
+            references: dict[bytes, Reference] = {}
+            for name in sorted(messages, key=lambda name: not name.endswith(f"/{OFFER}")):  # what others build upon
                 key, part = map(int, name.split("/"))
-                payload = Payload.parse(tensor.numpy().tobytes(), facts.schema)
+                payload = Payload.parse(messages[name].numpy().tobytes(), facts.schema, references)
                 tickets.setdefault(key, {})[part] = payload
+                if part == OFFER:
+                    reference = read_reference(payload)
+                    references[reference.fingerprint] = reference
             self._state = json.loads(self._text, object_hook=lambda thing: _revive_ticket(thing, tickets, executor))
             return self._state["engine"]["first"]
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
@@ -145,7 +151,8 @@ def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
     if not isinstance(thing, Ticket):
         raise TypeError(f"{thing!r:.80} cannot be saved")
     tickets[thing.key] = thing
-    return {"ticket": thing.key, "client": thing.client, "born": thing.born}
+    bases = {"bases": thing.bases} if thing.bases else {}
+    return {"ticket": thing.key, "client": thing.client, "born": thing.born, **bases}
 
 
 def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Executor) -> Any:
@@ -155,6 +162,7 @@ def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Exe
     if not isinstance(tickets[key], Ticket):
         ticket = tickets[key] = executor.given(thing["client"], tickets[key])
         ticket.born = thing["born"]
+        ticket.bases = [(ReferenceName(*name), base) for name, base in thing.get("bases", ())]
     return tickets[key]
 
 

@@ -5,12 +5,14 @@ from typing import Any
 from pushcen.client import Client
 from pushcen.learning import Model, Work
 from pushcen.protocol import Peer, PeerId
+from pushcen.references import References
 from pushcen.simulation.executors import Proxy
 from pushcen.simulation.jobs import Facts
 from pushcen.streams import restore_stream
 
 TRAFFIC = ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
-COUNTED = (*TRAFFIC, "events", "replaced", "evicted")
+LATER = ("reference_bytes",)  # which earlier checkpoints do not have
+COUNTED = (*TRAFFIC, *LATER, "events", "replaced", "evicted")
 SAVED = ("online", "present", "free", "visits", "heard", "best", *COUNTED)
 
 
@@ -32,12 +34,21 @@ class SimulatedClient:
         "pace",
         "present",
         "proxy",
+        "references",
         "visits",
         "work",
         *COUNTED,
     )
 
-    def __init__(self, index: int, client: Client[Proxy], facts: Facts, pace: float, late: bool) -> None:
+    def __init__(
+        self,
+        index: int,
+        client: Client[Proxy],
+        facts: Facts,
+        pace: float,
+        late: bool,
+        references: References | None = None,
+    ) -> None:
         self.index = index
         self.name = str(index)
         self.client = client
@@ -45,6 +56,7 @@ class SimulatedClient:
         self.facts = facts
         self.pace = pace  # the usual time of its compute events
         self.late = late  # whether it joins after the start
+        self.references = references  # that it holds, if they move
         self.online = False
         self.present = False  # whether it has ever been online
         self.attempt = 0  # numbers its compute events, those that were broken off too
@@ -56,6 +68,7 @@ class SimulatedClient:
         self.best: float | None = None  # of all its evaluations
         self.bytes_sent = self.bytes_received = self.bytes_lost = 0
         self.messages_sent = self.messages_lost = 0
+        self.reference_bytes = 0  # of all that it sent
         self.events = 0  # compute events
         self.replaced = self.evicted = 0  # in mailboxes that it has no more
         self.connect(client.peer)
@@ -83,6 +96,7 @@ class SimulatedClient:
             "expects": self.expects,
             "peer": self.peer.snapshot(),
             "rng": self.client.rng.getstate(),
+            **({} if self.references is None else {"references": self.references.save()}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -92,5 +106,7 @@ class SimulatedClient:
         restore_stream(self.client.rng, state["rng"])
         self.attempt, work = state["run"], state["work"]
         self.work = work and Work(work[0], [Model(*model) for model in work[1]], work[2])
+        if self.references is not None:
+            self.references.restore(state["references"])
         for name in SAVED:
-            setattr(self, name, state[name])
+            setattr(self, name, state.get(name, 0) if name in LATER else state[name])

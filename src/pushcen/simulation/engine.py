@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Self
 from pushcen.client import Client
 from pushcen.methods import Place
 from pushcen.protocol import Peer, PeerId
+from pushcen.references import References
 from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.evaluation import Evaluator
 from pushcen.simulation.executors import Collector, Executor, Proxy, Ticket
 from pushcen.simulation.jobs import Crash, Facts
 from pushcen.simulation.neighbours import Neighbourhood
-from pushcen.simulation.network import Delivery, Reply, SimulatedNetwork
+from pushcen.simulation.network import Delivery, ReferenceDelivery, Reply, SimulatedNetwork
+from pushcen.simulation.offers import Push
 from pushcen.simulation.options import World
 from pushcen.simulation.presence import Breakdown, HandOver, Join, Leave, Presence, Repair, Return
 from pushcen.simulation.queue import COMPUTE, LOOK, Queue, QueueEvent
@@ -69,7 +71,19 @@ class Evaluation(QueueEvent):
 
 KINDS: dict[str, type[QueueEvent]] = {
     event.kind: event
-    for event in (Training, Evaluation, Delivery, Reply, Join, Leave, Return, Breakdown, Repair, HandOver)
+    for event in (
+        Training,
+        Evaluation,
+        Delivery,
+        ReferenceDelivery,
+        Reply,
+        Join,
+        Leave,
+        Return,
+        Breakdown,
+        Repair,
+        HandOver,
+    )
 }
 
 
@@ -133,10 +147,15 @@ class Engine:
         node.work = None
         receivers, parts = self.neighbours.choose(node.name, peer)
         node.proxy.encodes = bool(receivers or peer.unsettled)
+        push = None if node.references is None else Push.plan(self, node, receivers)
+        if push is not None:
+            work = push.of(work)
         ticket = client.step(work)
         self.steps += 1
         node.events += 1
         ticket.born = self.steps
+        if push is not None:
+            push.note(node, ticket)
         envelopes = client.finish(receivers, ticket, parts if any(parts) else ())
         self.evaluator.stepped(node, work, envelopes, ticket)
         if envelopes:
@@ -192,4 +211,6 @@ class Engine:
         peer = (Peer.found if index in self.founders else Peer.join)(str(index), rules)
         client = Client(peer, Proxy(index, self.executor, facts.steps), stream(world.seed, "compute", index))
         pace = world.compute.pace(index, facts.steps, world.seed)
-        return SimulatedClient(index, client, facts, pace, late=index not in self.founders)
+        moves = world.method.moves
+        references = None if moves is None else References(str(index), moves)
+        return SimulatedClient(index, client, facts, pace, index not in self.founders, references)

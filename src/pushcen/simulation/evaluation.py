@@ -96,7 +96,7 @@ class Evaluator:
             "final": last,
             "best_accuracy": self.best and {name: self.best[name] for name in ("time", "accuracy", "accuracy_sd")},
             "delayed": {"clients": sum(node.late for node in engine.nodes), **scores.spread(late, "best")},
-            "traffic": {name: sum(getattr(node, name) for node in engine.nodes) for name in TRAFFIC},
+            "traffic": {name: sum(getattr(node, name) for node in engine.nodes) for name in self._traffic()},
             "failures": {"events": self._failed_events(), "clients": self.failures},
             "meters": {meter.name: meter.summary() for meter in self.meters},
         }
@@ -129,6 +129,9 @@ class Evaluator:
         if self._section.per_client:
             row["clients"] = {node.name: score.metric for node, score in by_node.items() if score.samples}
         return row
+
+    def _traffic(self) -> tuple[str, ...]:
+        return (*TRAFFIC, "reference_bytes") if self._engine.world.method.moves is not None else TRAFFIC
 
     def _failed_events(self) -> int:
         return sum(client["events"] for client in self.failures.values())

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from pushcen.codec import Schema
+from pushcen.codec import Schema, payload_size
 from pushcen.codec.clustering import flatten
-from pushcen.learning import Learner, Model, Outcome, Score, State, Work
+from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work
 from pushcen.learning import samples as data
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Facts(NamedTuple):
     schema: Schema
     frozen: dict[str, str]
     """A fingerprint of each parameter that does not train."""
+    reference_size: int
+    """Bytes of a model that is offered as a reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class Build(Job):
         """Return what the simulation must know of the learner."""
         learner = host.build(client)
         samples, schema = data.count(learner.task.train), learner.schema
-        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, learner.frozen.fingerprints()), None
+        frozen, offered = learner.frozen.fingerprints(), payload_size(schema, OFFERED)
+        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, frozen, offered), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,10 @@ class PutBack(Job):
 
 @dataclass(frozen=True, slots=True)
 class Step(Job):
-    """Runs a compute event: merges the messages that are its inputs, trains, and encodes if `encode`."""
+    """Runs a compute event: merges the messages that are its inputs, trains, and encodes if `encode`.
+
+    Behind the messages come the references `towards` which it may encode.
+    """
 
     own: int
     weights: tuple[int, ...]
@@ -110,23 +116,42 @@ class Step(Job):
     encode: bool
     measure: bool
     """Whether drift and distortion are measured."""
+    gives: int = 0
+    """The mass that is pushed."""
+    towards: int = 0
+    """How many references there are."""
+    offers: bool = False
+    """Whether the merged model is offered as one."""
 
     def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[Outcome, Any]:
         """Return the outcome; the payloads are the product."""
         models = [_new(Model, model) for model in zip(self.weights, self.parts, inputs, strict=False)]
+        work = Work(self.own, models, self.adopts, self.gives, _offered(inputs, self.towards), self.offers)
         learner = host.learners[client]
         step = learner.step if host.strict or not isinstance(learner, Learner) else learner.attempt
-        outcome = step(Work(self.own, models, self.adopts), encode=self.encode, measure=self.measure)
+        outcome = step(work, encode=self.encode, measure=self.measure)
         return outcome, outcome.payloads
 
 
 @dataclass(frozen=True, slots=True)
 class Encode(Job):
-    """Encodes the weights as they are."""
+    """Encodes the weights as they are; the inputs are the references `towards` which that may be."""
+
+    towards: int = 0
+
+    def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:
+        """Make payloads."""
+        learner = host.learners[client]
+        return None, learner.encode(_offered(inputs, self.towards))
+
+
+@dataclass(frozen=True, slots=True)
+class KeepOffer(Job):
+    """Keeps the model that an event has offered as a reference, and nothing else of what it has sent."""
 
     def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
-        """Make payloads."""
-        return None, host.learners[client].encode()
+        """Make a product of it alone."""
+        return None, {part: payload for part, payload in next(inputs).items() if part == OFFER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +202,10 @@ class Crash(Job):
         learner = host.learners[client]
         learner.restore(learner.save(whole=False))
         return None, None
+
+
+def _offered(inputs: Iterator[Any], count: int) -> list[Any]:
+    return [next(inputs).get(OFFER) for _ in range(count)]
 
 
 def row_of(learner: Learner) -> torch.Tensor:

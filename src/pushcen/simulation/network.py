@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from pushcen.protocol import Envelope, name_of
+from pushcen.protocol import Envelope, PeerId, name_of
+from pushcen.references import ReferenceName
 from pushcen.simulation.client import SimulatedClient
+from pushcen.simulation.executors import Ticket
 from pushcen.simulation.queue import ANSWER, DELIVER, QueueEvent
 from pushcen.streams import restore_stream, stream
 
@@ -64,6 +66,32 @@ class Reply(QueueEvent):
         return cls(Envelope(*envelope), outcome, boot)
 
 
+@dataclass(slots=True, eq=False)
+class ReferenceDelivery(QueueEvent):
+    """A reference comes to a client; or not."""
+
+    kind: ClassVar[str] = "reference"
+    priority: ClassVar[int] = DELIVER
+    sender: int
+    receiver: PeerId
+    name: ReferenceName
+    ticket: Any
+
+    def happen(self, engine: "Engine") -> None:
+        """Deliver it, or lose it."""
+        engine.network.deliver_reference(engine.nodes[self.sender], self.receiver, self.name, self.ticket)
+
+    def save(self) -> Any:
+        """Return the plain data that `load` takes."""
+        return [self.sender, self.receiver, self.name, self.ticket]
+
+    @classmethod
+    def load(cls, data: Any) -> Self:
+        """Return the event that was saved."""
+        sender, receiver, name, ticket = data
+        return cls(sender, receiver, ReferenceName(*name), ticket)
+
+
 class SimulatedNetwork:
     """Carries messages as the `NetworkOptions` section says. What arrives at once needs no queue."""
 
@@ -86,6 +114,10 @@ class SimulatedNetwork:
     def _send_at_once(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self._rng.random
         answers_get_lost = loss and self._notice == "doubt"
+        if node.references is not None:
+            for envelope in envelopes:
+                if self._lacks(node, envelope):
+                    self.deliver_reference(node, envelope.receiver, *self._newest(node))
         self._engine.events += len(envelopes)
         for envelope in envelopes:
             other = at.get(envelope[1])
@@ -97,6 +129,9 @@ class SimulatedNetwork:
                     peer.arrived(envelope, peer.boots.get(envelope[1], 1))
                 continue
             client = other.client
+            if other.references is not None and not _understands(other, envelope):
+                self._lose(node, sizes[envelope[2]])
+                continue
             client.receive(envelope)
             other.bytes_received += sizes[envelope[2]]
             if not answers_get_lost or random() >= loss:
@@ -106,9 +141,13 @@ class SimulatedNetwork:
         network, queue, peer = self._network, self._engine.queue, node.client.peer
         departure = max(self._engine.now, node.free)
         for envelope in envelopes:
+            lacks = self._lacks(node, envelope)
             if network.bandwidth:
-                departure += sizes[envelope.part] / network.bandwidth
-            queue.put(departure + network.way(self._rng), Delivery(envelope))
+                departure += (sizes[envelope.part] + lacks * node.facts.reference_size) / network.bandwidth
+            arrival = departure + network.way(self._rng)
+            if lacks:  # on the same line, so it is there first
+                queue.put(arrival, ReferenceDelivery(node.index, envelope.receiver, *self._newest(node)))
+            queue.put(arrival, Delivery(envelope))
             if network.notice == "silent":
                 peer.arrived(envelope, peer.boots.get(envelope.receiver, 1))
             else:
@@ -121,7 +160,10 @@ class SimulatedNetwork:
         sender, receiver = engine.nodes[int(name_of(envelope.sender))], engine.at.get(envelope.receiver)
         size = sender.facts.sizes[envelope.part]
         arrives = receiver is not None and receiver.online and not (network.loss and random() < network.loss)
-        if receiver is not None and arrives:
+        refused = arrives and receiver is not None and not _understands(receiver, envelope)
+        if refused:
+            self._lose(sender, size)
+        elif receiver is not None and arrives:
             receiver.client.receive(envelope)
             receiver.bytes_received += size
             if not copy and network.duplicate and random() < network.duplicate:
@@ -130,13 +172,24 @@ class SimulatedNetwork:
             self._lose(sender, size)
         if copy or network.notice == "silent":
             return
-        if arrives:
+        if refused:
+            outcome = NOTHING
+        elif arrives:
             heard = network.notice == "sure" or random() >= network.loss
             outcome = ARRIVED if heard else NOTHING
         else:
             outcome = FAILED if network.notice == "sure" else NOTHING
         boot = receiver.client.peer.boot if receiver is not None else 1
         engine.queue.put(engine.now + network.way(self._rng), Reply(envelope, outcome, boot))
+
+    def deliver_reference(self, node: SimulatedClient, receiver: PeerId, name: ReferenceName, ticket: Ticket) -> None:
+        """Hand a reference to its receiver, unless it is lost."""
+        other, size = self._engine.at.get(receiver), node.facts.reference_size
+        if other is None or not other.online or (self._loss and self._rng.random() < self._loss):
+            node.bytes_lost += size
+        elif other.references is not None:
+            other.references.hold(name, ticket)
+            other.bytes_received += size
 
     def reply(self, envelope: Envelope, outcome: str, boot: int) -> None:
         """Tell a sender what became of an envelope, or that no answer will come."""
@@ -161,6 +214,28 @@ class SimulatedNetwork:
         """Go on from what `save` returned."""
         restore_stream(self._rng, state["network"])
 
+    def _lacks(self, node: SimulatedClient, envelope: Envelope) -> bool:
+        """Return whether a receiver has nothing as new as a client's newest reference, as it says when it is asked;
+        then that is sent, too.
+        """
+        newest = None if node.references is None else node.references.newest
+        other = self._engine.at.get(envelope.receiver) if newest else None
+        if newest is None or other is None or other.references is None or not other.references.lacks(newest):
+            return False
+        node.bytes_sent += node.facts.reference_size
+        node.reference_bytes += node.facts.reference_size
+        return True
+
+    @staticmethod
+    def _newest(node: SimulatedClient) -> tuple[ReferenceName, Any]:
+        assert node.references is not None
+        return next(reversed(node.references.held.items()))
+
     def _lose(self, node: SimulatedClient, size: int) -> None:
         node.messages_lost += 1
         node.bytes_lost += size
+
+
+def _understands(node: SimulatedClient, envelope: Envelope) -> bool:
+    """Return whether a client holds whatever a message may be the difference to; else it refuses it, by its header."""
+    return node.references is None or all(name in node.references.held for name, _ in envelope.payload.bases)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pushcen.protocol import Farewell, Peer, epoch_of
 from pushcen.simulation.client import SimulatedClient
-from pushcen.simulation.jobs import Encode
+from pushcen.simulation.offers import encode
 from pushcen.simulation.queue import PRESENCE, QueueEvent
 from pushcen.streams import stream
 
@@ -177,7 +177,7 @@ class Presence:
             del at[peer.me]
             return
         heirs, _ = self._engine.neighbours.choose(node.name, peer)
-        model, sent, masses = node.proxy.ask(Encode()), dict(peer.sent), []
+        model, sent, masses = encode(self._engine, node, heirs), dict(peer.sent), []
         model.born = self._engine.steps
         envelopes = peer.hand_over(heirs, model)
         for envelope in envelopes:

@@ -12,7 +12,7 @@ PAYLOADS = {
     "centroids-k4-difference.bin": (Centroids(4), True),
     "dense-float32.bin": (Dense(), False),
     "dense-float16.bin": (Dense("float16"), False),
-    "fragment-1-of-3.bin": (Fragment(1, Cut(3, seed=5)), False),
+    "fragment-1-of-3.bin": (Fragment(1, Cut(3, cut_seed=5)), False),
     "lean-4-bits-difference.bin": (Lean(4.0), True),
     "lean-3-bits.bin": (Lean(3.0), False),
 }

@@ -26,8 +26,18 @@ class Link(_message.Message):
     sender: str
     def __init__(self, credited: _Optional[bytes] = ..., accepted: _Optional[bytes] = ..., sender: _Optional[str] = ...) -> None: ...
 
+class Holding(_message.Message):
+    __slots__ = ("generation", "owner", "fingerprint")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    owner: str
+    fingerprint: bytes
+    def __init__(self, generation: _Optional[int] = ..., owner: _Optional[str] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
+
 class Hello(_message.Message):
-    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned", "refound")
+    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned", "refound", "holds")
     class AboutEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +60,7 @@ class Hello(_message.Message):
     NEWS_FIELD_NUMBER: _ClassVar[int]
     RETURNED_FIELD_NUMBER: _ClassVar[int]
     REFOUND_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
     major: int
     minor: int
     peer: str
@@ -65,7 +76,8 @@ class Hello(_message.Message):
     news: bool
     returned: Signed
     refound: Signed
-    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ..., refound: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...
+    holds: _containers.RepeatedCompositeFieldContainer[Holding]
+    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ..., refound: _Optional[_Union[Signed, _Mapping]] = ..., holds: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
 
 class News(_message.Message):
     __slots__ = ("members", "records", "have")

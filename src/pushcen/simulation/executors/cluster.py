@@ -10,9 +10,11 @@ from typing import Any
 
 import torch
 
-from pushcen.codec import Payload
+from pushcen.codec import Payload, Reference, read_reference
+from pushcen.codec.wire import HEADER
 from pushcen.errors import OptionError
-from pushcen.learning import Outcome, Samples
+from pushcen.learning import OFFER, Outcome, Samples
+from pushcen.references import ReferenceName
 from pushcen.simulation.executors.executor import Ticket
 from pushcen.simulation.executors.host import Host, Make
 from pushcen.simulation.jobs import Job
@@ -21,6 +23,9 @@ try:
     import ray
 except ImportError as error:
     raise OptionError("executor.kind = 'ray': Ray is not installed; pip install 'pushcen[ray]'") from error
+
+REFERENCES = 16
+"""How many references an actor keeps decoded."""
 
 
 class Promise(Ticket):
@@ -40,10 +45,16 @@ class Worker:
     def __init__(self, make: Make, global_test: Callable[[], Samples] | None, strict: bool) -> None:
         torch.set_num_threads(1)
         self._host = Host(make, global_test, strict)
+        self._references: dict[bytes, Reference] = {}  # by fingerprint
+        self._fingerprints: dict[bytes, bytes] = {}  # by the header of the message that the reference came in
 
-    def run(self, client: int, jobs: Sequence[Job], *inputs: Any) -> tuple[Any, Any]:
-        """Run a task; return its facts and its product."""
-        facts, product = self._host.run(client, jobs, [self._open(thing, client) for thing in inputs])
+    def run(self, client: int, jobs: Sequence[Job], count: int, *things: Any) -> tuple[Any, Any]:
+        """Run a task with `count` inputs, which may be differences to the references behind them; return its facts and
+        its product.
+        """
+        for base in things[count:]:
+            self._hold(base[OFFER], client)
+        facts, product = self._host.run(client, jobs, [self._open(thing, client) for thing in things[:count]])
         if isinstance(facts, Outcome):
             facts = replace(facts, payloads={})  # they travel as the product
         return facts, _packed(product)
@@ -52,7 +63,18 @@ class Worker:
         if not isinstance(thing, dict):
             return thing
         schema = self._host.learners[client].schema
-        return {part: Payload.parse(data, schema) for part, data in thing.items()}
+        return {part: Payload.parse(data, schema, self._references) for part, data in thing.items()}
+
+    def _hold(self, data: bytes, client: int) -> None:
+        """Read a reference, unless it is here."""
+        if data[:HEADER] in self._fingerprints:
+            return
+        reference = read_reference(Payload.parse(data, self._host.learners[client].schema))
+        self._fingerprints[data[:HEADER]] = reference.fingerprint
+        self._references[reference.fingerprint] = reference
+        if len(self._fingerprints) > REFERENCES:
+            oldest = next(iter(self._fingerprints))
+            self._references.pop(self._fingerprints.pop(oldest), None)
 
 
 class Cluster:
@@ -69,8 +91,9 @@ class Cluster:
     def submit(self, client: int, jobs: Sequence[Job], inputs: Sequence[Promise] = ()) -> Promise:
         """Append a task to a client's chain."""
         actor = self._actors[client % len(self._actors)]
-        products = [needed.product for needed in inputs]
-        facts, product = actor.run.options(num_returns=2).remote(client, jobs, *products)
+        bases: dict[ReferenceName, Any] = {name: base for needed in inputs for name, base in needed.bases}
+        products = [needed.product for needed in (*inputs, *bases.values())]
+        facts, product = actor.run.options(num_returns=2).remote(client, jobs, len(inputs), *products)
         self._keys += 1
         return Promise(client, self._keys, facts, product)
 

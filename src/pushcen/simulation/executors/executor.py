@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pushcen.learning import Work
+from pushcen.references import ReferenceName
 from pushcen.simulation.jobs import Fold, Job, PutBack, Step, Take
 
 Then = Callable[[list[Any], Any], None]
@@ -14,15 +15,17 @@ _TAKE, _PUT_BACK = Take(), PutBack()
 class Ticket:
     """The promise of what a task makes: `facts`, small, for the simulation; a product, large, for other tasks.
 
-    `client` and `born` say whose compute event made it, and which one of all it was: a message's staleness.
+    `client` and `born` say whose compute event made it, and which one of all it was: a message's staleness. `bases` are
+    the references to one of which a message is the difference, each with the ticket that stands for it.
     """
 
-    __slots__ = ("born", "client", "facts", "key")
+    __slots__ = ("bases", "born", "client", "facts", "key")
 
     def __init__(self, client: int, key: int) -> None:
         self.client = client
         self.key = key  # tells tickets apart in a checkpoint
         self.born = 0
+        self.bases: Sequence[tuple[ReferenceName, Ticket]] = ()
         self.facts: Any = None
 
 
@@ -85,9 +88,10 @@ class Proxy:
 
     def step(self, work: Work) -> Ticket:
         """Merge, train, encode."""
-        own, models, adopts = work
+        own, models, adopts, gives, towards, offers = work
         weights, parts, payloads = zip(*models, strict=True) if models else ((), (), ())
-        ticket: Ticket = self.ask(Step(own, weights, parts, adopts, self.encodes, self.measures), *payloads)
+        job = Step(own, weights, parts, adopts, self.encodes, self.measures, gives, len(towards), offers)
+        ticket: Ticket = self.ask(job, *payloads, *towards)
         return ticket
 
     def ask(self, job: Job, *inputs: Any) -> Any:
