@@ -1,7 +1,9 @@
 """The config: every option in one place, told back whole, and every mistake named."""
 
+import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,15 @@ from pushcen.errors import OptionError, PushcenError
 from pushcen.folder import Folder, read_config
 from pushcen.methods import methods
 from pushcen.runs.forecast import forecast
+
+
+def test_the_page_has_every_method_with_its_options():
+    page = (Path(__file__).parents[2] / "docs" / "config.md").read_text("utf-8").split("## Methods")[1].split("##")[0]
+    rows = dict(re.findall(r"^\| `([\w-]+)` \| .* \| (.*)\|$", page, re.MULTILINE))
+    assert list(rows) == list(methods())
+    common = {"receivers", "limit", "mass", "newest_only", "join_mass", "full_after"}  # told once, around the table
+    for name, method in methods().items():
+        assert set(re.findall(r"`(\w+)`", rows[name])) == {field.name for field in fields(method)} - common
 
 
 @pytest.mark.parametrize(
