@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import pushcen
 from pushcen.cli import app
+from pushcen.methods import methods
 
 HEAVY = (
     "torch",
@@ -118,6 +119,12 @@ def test_a_help_text_is_shown_whole(words, function):
         texts += [info.help for info in getattr(hint, "__metadata__", ()) if getattr(info, "help", None)]
     for text in texts:
         assert text in shown
+
+
+def test_the_help_of_a_run_names_every_method_that_comes_along():
+    shown = CliRunner().invoke(app, ["simulate", "--help"], env={"COLUMNS": "400"}).output
+    told = shown.partition("method.name: ")[2].partition(", or module:Class")[0]
+    assert [name.split()[0] for name in told.split(", ")] == list(methods())
 
 
 @pytest.mark.parametrize("words", [words for words, _ in _commands(app)], ids=" ".join)

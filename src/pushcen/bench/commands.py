@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-app = typer.Typer(help="Measure, side by side in one run, on this machine.", no_args_is_help=True)
+app = typer.Typer(help="Measure pushcen beside plain versions of the same work, on this machine.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -115,7 +115,7 @@ def runtime(
 
 @app.command()
 def simulator(as_json: Json = False) -> None:
-    """Measure a simulation beside the training in it (about four minutes).
+    """Measure a simulation beside the training in it (about nine minutes).
 
     docs/simulation.md explains the figures.
     """

@@ -112,7 +112,7 @@ def refound(
         list[str], typer.Option(metavar="HOST:PORT", help="A running peer, which passes it on; may be repeated.")
     ],
     founders: Annotated[
-        str, typer.Option(help="Who begins with one unit of mass, separated by commas [tell the last ones again].")
+        str, typer.Option(help="Who begins with one unit of mass, separated by commas [send the last record again].")
     ] = "",
     generation: Annotated[
         int | None,

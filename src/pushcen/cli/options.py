@@ -17,12 +17,12 @@ Set = Annotated[
     typer.Option("--set", "-s", metavar="KEY=VALUE", help="Any option of the config; may be repeated."),
 ]
 Runs = Annotated[Path, typer.Option(help="The folder of all runs.")]
-Name = Annotated[str | None, typer.Option(help="The name of the folder [by task and method].")]
+Name = Annotated[str | None, typer.Option(help="The name of the folder [by what is run].")]
 Track = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="tensorboard, mlflow, wandb, or module:Class; may be repeated.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="End the run if training diverges at one client; else the others go on.")
+    bool, typer.Option("--strict", help="End the run if training diverges at one client [the others go on].")
 ]
 Changed = dict[str, Any]
 """Settings by the keys of the config: what a command made by `with_flags` gets."""
@@ -30,7 +30,13 @@ Changed = dict[str, Any]
 _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it may be
     "method": (
         "method.name",
-        Annotated[str | None, typer.Option(help="method.name: pushcen, push-sum, swift, ..., or module:Class.")],
+        Annotated[
+            str | None,
+            typer.Option(
+                help="method.name: pushcen, pushcen-lean (a tenth of its bytes), push-sum, async-dfedavg, swift, "
+                "swift-random, divshare, independent, or module:Class."
+            ),
+        ],
     ),
     "task": ("task.function", Annotated[str | None, typer.Option(help="task.function: your own, module:function.")]),
     "data": (

@@ -21,7 +21,7 @@ Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheu
 def peer(
     task: Task,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where this peer listens.")],
-    state: Annotated[Path, typer.Option(help="Its state folder; a peer that is in it goes on.")],
+    state: Annotated[Path, typer.Option(help="Its state folder; if a peer is in it, that one goes on.")],
     certs: Annotated[Path | None, typer.Option(help="Its folder of certificates, from `pushcen certs issue`.")] = None,
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
@@ -34,7 +34,7 @@ def peer(
         int | None, typer.Option(min=0, help="Number of its share of the data [its place among founders].")
     ] = None,
     clients: Annotated[
-        int | None, typer.Option(min=1, help="Into how many shares the data is divided [one a founder].")
+        int | None, typer.Option(min=1, help="Into how many shares the data is divided [one for each founder].")
     ] = None,
     metrics: Metrics = "",
     leave: Annotated[bool, typer.Option("--leave", help="Hand all mass over to others, then stop for good.")] = False,

@@ -55,7 +55,10 @@ def simulate(
 def compare(
     config: ConfigFile = "digits",
     methods: Annotated[
-        str, typer.Option(help=f"Names, separated by commas [{FIVE.replace(',', ', ')}].", show_default=False)
+        str,
+        typer.Option(
+            help=f"Names as in simulate --method, separated by commas [{FIVE.replace(',', ', ')}].", show_default=False
+        ),
     ] = FIVE,
     *,
     changed: Changed,
@@ -97,7 +100,7 @@ def compare(
 def sweep(
     config: ConfigFile = "digits",
     over: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=A,B,...", help="method.clusters=8,16,32; may be repeated.")
+        list[str] | None, typer.Option(metavar="KEY=A,B,...", help="Such as method.clusters=8,16,32; may be repeated.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from `seed` on.")] = 1,
     figure: Annotated[str, typer.Option(help="What is compared: accuracy, delayed_best, ...")] = "accuracy",
