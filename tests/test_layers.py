@@ -1,4 +1,4 @@
-"""Which package may import which, as docs/architecture.md says; no class name twice; no file too long."""
+"""docs/architecture.md names every file, and which package may import which; no class name twice; no file too long."""
 
 import ast
 import graphlib
@@ -100,6 +100,12 @@ def test_the_map_has_every_package():
         )
     )
     assert named == {module.split(".")[1] for module in MODULES if "." in module} - {"__main__"}
+
+
+def test_the_map_names_every_file():
+    maps = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("architecture.md", "simulation.md"))
+    told = set(re.findall(r"\w+\.py", maps))
+    assert {path.name for path in FILES} - {"__init__.py", "__main__.py"} - told == set()
 
 
 def test_no_class_name_stands_twice():
