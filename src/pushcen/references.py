@@ -1,8 +1,8 @@
 """Which references a client holds, and when it offers a new one. A reference is a name and a handle: no tensors here.
 
 A reference is a model that messages are differences to. Nobody is in charge of them: a client offers its own model when
-it has waited long enough for somebody else to do so, and whoever pushes to a client that has none as new sends its
-newest along.
+it has waited long enough for somebody else to do so, and whoever pushes to a client sends its newest reference along,
+if that client has none as new.
 """
 
 from collections.abc import Collection
@@ -14,8 +14,9 @@ from pushcen.errors import ProtocolError
 HOLDS = 3
 """How many references a client holds, beside the model that all started from."""
 STRIDE = 24
-"""Optimiser steps that everybody takes while an offer spreads, about: two compute events."""
+"""About how many optimiser steps everybody takes while an offer spreads: two compute events."""
 LIMIT = 2**62
+"""Generations are below this."""
 
 
 class ReferenceName(NamedTuple):
@@ -26,12 +27,12 @@ class ReferenceName(NamedTuple):
 
 
 class References:
-    """What one client holds, oldest first, with a handle for each; `every` says how often references move, if they do.
+    """What one client holds, oldest first, with a handle for each; `every` says how often references move (0: never).
 
     After `every` of its own optimiser steps with nothing newer a client offers a reference: steps, not compute events,
-    since a client with little data has many short ones. So that not everybody offers at once, each waits a stride less
-    for every time that its coin falls heads in a row: of any number of clients one or two are lucky enough to be first,
-    and the others hear of it in time. The first two waits are shorter, a half and three quarters: at the beginning
+    since a client with little data has many short ones. So that not everybody offers at once, each tosses a coin until
+    it falls tails, and waits a stride less for every head: of any number of clients one or two are first, and the
+    others hear of it in time. The first two waits are shorter, a half and three quarters: at the beginning
     models move fast.
 
     >>> mine, yours = References("ann", every=60), References("bob", every=60)
@@ -53,22 +54,22 @@ class References:
 
     @property
     def newest(self) -> ReferenceName | None:
-        """The newest that is held; None while there is only the start."""
+        """The name of the newest reference held; None while there is only the start."""
         return next(reversed(self.held), None)
 
     def lacks(self, name: ReferenceName) -> bool:
-        """Return whether there is nothing here that is as new."""
+        """Return whether all references held are older than `name`."""
         newest = self.newest
         return newest is None or newest < name
 
     def after(self, name: ReferenceName | None) -> Collection[ReferenceName]:
-        """Return what is held after a push by a client whose newest is `name`: it is sent along where it is lacking."""
+        """Return the names held after a push from a client whose newest is `name`: it comes along, if lacking."""
         if name is None or not self.lacks(name):
             return self.held
         return [*self.held, name][-HOLDS:]
 
     def hold(self, name: ReferenceName, handle: Any) -> bool:
-        """Hold a reference, for which the oldest may have to go; return whether it is held."""
+        """Hold a reference, and drop the oldest if there are too many; return whether this one is held."""
         if name in self.held:
             return True
         if not 0 < name.generation < LIMIT:
@@ -79,7 +80,7 @@ class References:
         return name in self.held
 
     def due(self, rng: Random, steps: int) -> ReferenceName | None:
-        """Count the steps of a compute event; return under which name this client offers its model now, if it does."""
+        """Count the steps of a compute event; return the name under which to offer the own model now, or None."""
         if not self._every:
             return None
         newest = self.newest

@@ -20,9 +20,9 @@ from pushcen.errors import PayloadError
 LARGE = 4096
 """A clustered tensor of so many numbers is a block of its own; all smaller ones are one block together."""
 FIXED = 8 + 4 + 8
-"""Bytes of a block beside its levels: what it begins with, a table's end, its states."""
+"""Bytes of a block beside its levels: its beginning, what fills up its table, its states."""
 LEVEL = 24 + 8
-"""Bits that a table takes for each level, about."""
+"""About how many bits a table takes for each level."""
 END = 4 * entropy.SPARE
 """Bytes of zeros at the end of a body."""
 
@@ -31,33 +31,33 @@ Places = tuple[tuple[int, slice], ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the numbers of a schema go: the number of each entry, and its place in the row of all."""
+    """Which entries of a schema are sent in 8 bits, and which in blocks: each by its number and place in the row."""
 
     plain: Places
     blocks: tuple[Places, ...]
 
     @classmethod
     def of(cls, schema: Schema) -> "Layout":
-        """Return the layout of a schema: the same one every time."""
+        """Return the layout of a schema; it is made once."""
         return _layout(schema)
 
     @property
     def plain_size(self) -> int:
-        """How many numbers have 8 bits."""
+        """How many numbers are sent in 8 bits."""
         return sum(place.stop - place.start for _, place in self.plain)
 
     @property
     def begin(self) -> int:
-        """Where the blocks begin."""
+        """The byte of a body at which the blocks begin."""
         return 4 * len(self.plain) + -(-self.plain_size // 4) * 4
 
     @property
     def least(self) -> int:
-        """The bytes of a body with nothing but zeros."""
+        """The bytes of a body whose blocks are all zeros: the shortest there is."""
         return self.begin + 8 * len(self.blocks) + END
 
     def write_plain(self, rows: list[NDArray[np.float32]], largest: list[float], body: Bytes) -> None:
-        """Write what has 8 bits: a scale for each tensor, and whole numbers from -127 to 127."""
+        """Write the numbers in 8 bits: a scale for each tensor, and whole numbers from -127 to 127."""
         scales, numbers = self._sections(body)
         numbers[self.plain_size :] = 0
         at = 0
@@ -68,7 +68,7 @@ class Layout:
             at = end
 
     def check_plain(self, body: Bytes) -> None:
-        """Refuse scales that are no sizes, and numbers that nobody writes."""
+        """Refuse scales that are negative or too large, and numbers that no encoder writes."""
         scales, numbers = self._sections(body)
         if not ((scales >= 0) & (scales <= np.float32(LIMIT / 127))).all():
             raise PayloadError("the payload has a scale that is negative, not finite, or too large")
@@ -76,7 +76,7 @@ class Layout:
             raise PayloadError("the payload has a number below -127, or something between its numbers and its blocks")
 
     def add_plain(self, body: Bytes, weight: np.float32, total: NDArray[np.float32]) -> None:
-        """Add what has 8 bits."""
+        """Add `weight` times the numbers in 8 bits to `total`."""
         scales, numbers = self._sections(body)
         at = 0
         for scale, (_, place) in zip(scales, self.plain, strict=True):
@@ -85,7 +85,7 @@ class Layout:
             at = end
 
     def read(self, body: Bytes) -> "tuple[list[Block], int]":
-        """Take the blocks apart, and find where they end; refuse what does not fit into the body."""
+        """Return the blocks of a body, and the byte where they end; refuse what does not fit into it."""
         found, at = [], self.begin
         for _ in self.blocks:
             block, at = Block.read(body, at)
@@ -109,21 +109,21 @@ def _layout(schema: Schema) -> Layout:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A block as it stands in a body: nothing of it is trusted before `check`."""
+    """A block as it is found in a body: nothing in it is trusted before `check`."""
 
     values: NDArray[np.float32]
     """The magnitude of each level above zero."""
     frequencies: NDArray[np.uint16]
     first: int
-    """The bit at which its words are read first."""
+    """The bit of its first word at which reading begins."""
     words: NDArray[np.uint32]
-    """With those behind them that a decoder may look at."""
+    """Its words, and behind them those that a decoder may look at."""
     length: int
     """How many of the words are its own."""
 
     @classmethod
     def read(cls, body: Bytes, at: int) -> "tuple[Block, int]":
-        """Take a block apart, and find where it ends; refuse one that does not fit into the body."""
+        """Return the block at byte `at`, and the byte where it ends; refuse one that does not fit into the body."""
         room = body.size - END
         if at + 8 <= room:
             above, first, nothing = int(body[at]), int(body[at + 1]), body[at + 2 : at + 4].any()
@@ -172,9 +172,9 @@ class Block:
 
 @lru_cache(maxsize=64)
 def _decoding(frequencies: bytes, long: bool) -> tuple[int, int, int, NDArray[np.uint32]]:
-    """Return the levels, those of a symbol, the bits of a state, and the decoder's table.
+    """Return how many levels there are, how many make a symbol, the bits of a state, and the decoder's table.
 
-    The message that was checked is the one that is added next.
+    It is cached, since a message that was checked is soon added.
     """
     single = np.frombuffer(frequencies, np.uint16).astype(np.int64)
     size = entropy.LONG if long else 0
@@ -183,7 +183,7 @@ def _decoding(frequencies: bytes, long: bool) -> tuple[int, int, int, NDArray[np
 
 
 def write(rows: list[NDArray[np.float32]], histogram: Histogram, choice: Choice, body: Bytes) -> int:
-    """Write a block if it fits into `body`; return how many bytes it takes."""
+    """Write a block into `body` if it fits; return how many bytes it takes, whether or not it was written."""
     above, count = choice.values.size, choice.counts.size
     if not above:
         body[:8] = 0

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pushcen.codec.jit import inner, kernel
 
 LEVELS = 15
-"""At most so many."""
+"""How many levels a block has at most."""
 PRECISION = 12
 """Bits of a level's frequency."""
 LONG = 1 << 17
-"""Levels of a block that is worth large tables, with which more are decoded at a time."""
+"""A block of so many levels is worth larger tables, with which more are decoded at a time."""
 SPARE = 2
 """Words behind the last block that a decoder may look at."""
 
@@ -38,7 +38,7 @@ def state_bits(size: int) -> int:
 
 
 def group(levels: int, size: int) -> int:
-    """Return how many levels a symbol has: there are 256 symbols at most, or 100 in a block that is not long.
+    """Return how many levels make a symbol: there are 256 symbols at most, or 100 in a block that is not long.
 
     >>> [[group(levels, size) for levels in (3, 5, 9, 15)] for size in (2_000_000, 5_000)]
     [[4, 2, 2, 2], [4, 2, 2, 1]]
@@ -48,7 +48,7 @@ def group(levels: int, size: int) -> int:
 
 
 def frequencies(counts: Counts) -> Counts:
-    """Return counts as shares of 4096, none of them nothing.
+    """Return counts as shares of 4096, each at least 1.
 
     >>> frequencies(np.array([1, 98, 1])).tolist()
     [41, 4014, 41]
@@ -65,7 +65,7 @@ def most_words(size: int, levels: int) -> int:
 
 
 def coded_bits(counts: Counts) -> float:
-    """Return how many bits a block whose levels are so frequent takes, about.
+    """Return about how many bits a block takes whose levels have these counts.
 
     >>> round(coded_bits(np.array([50, 900, 50]))), round(coded_bits(np.array([500_000, 500_000, 500_000])))
     (575, 2377480)
@@ -77,7 +77,7 @@ def coded_bits(counts: Counts) -> float:
 
 @inner
 def _symbol_counts(single: Counts, per: int, size: int, shift: int) -> Counts:
-    """Return how many of all states each symbol has."""
+    """Return how many of the `size` states each symbol has."""
     symbols = single.size**per
     counts = np.empty(symbols, np.int64)
     over = -size
@@ -114,9 +114,9 @@ def _bits_of_a_symbol(single: Counts, shares: NDArray[np.float64], per: int, sta
 
 @kernel
 def tables(single: Counts, per: int, state: int) -> tuple[Table, Table, Table, Table]:
-    """Return what decoding a state looks up, and what encoding does: states, and two numbers for each symbol.
+    """Return the decoder's table, and the encoder's: states, and two numbers for each symbol (`least`, `first`).
 
-    What is looked up for a state: the symbol (8 bits), how many bits to read (8), what to add them to (16).
+    The decoder's has for each state the symbol (8 bits), how many bits to read (8), and what to add them to (16).
     """
     size = 1 << state
     counts = _symbol_counts(single, per, size, PRECISION * per - state)
@@ -155,7 +155,7 @@ def tables(single: Counts, per: int, state: int) -> tuple[Table, Table, Table, T
 @kernel
 def encode(levels: NDArray[np.uint8], count: int, per: int, state: int, states: Table, least: Table, first: Table,
            words: Words) -> tuple[int, int]:  # fmt: skip
-    """Write levels at the end of `words`; return at which word they begin, and at which of its bits."""
+    """Write levels at the end of `words`; return the word at which they begin, and the bit of that word."""
     x, held, have, at = np.full(4, 1 << state), np.uint64(0), 0, words.size
     for i in range((levels.size + per - 1) // per - 1, -1, -1):
         symbol = 0
@@ -187,7 +187,7 @@ def encode(levels: NDArray[np.uint8], count: int, per: int, state: int, states: 
 
 @inner
 def _look(octets: Table, at: Any) -> np.int64:
-    """Return the bits from `at` on, of one load: 57 at least, and four symbols take 52 at most."""
+    """Return the bits from `at` on, by one load: 57 of them at least; four symbols take 52 at most."""
     found = np.int64(0)
     for k in range(8):
         found |= np.int64(octets[_index((at >> 3) + k)]) << (8 * k)
@@ -215,7 +215,7 @@ def _step(octets: Table, at: Any, decode: Table, x: Any) -> Any:
 
 @inner
 def _step_four(octets: Table, at: Any, decode: Table, x0: Any, x1: Any, x2: Any, x3: Any) -> Any:
-    """Decode a symbol of each state, with one load for all: the four lookups do not wait for each other."""
+    """Decode a symbol of each state, with one load for all; return where the next bits are, states and symbols."""
     e0, e1 = np.int64(decode[_index(x0)]), np.int64(decode[_index(x1)])
     e2, e3 = np.int64(decode[_index(x2)]), np.int64(decode[_index(x3)])
     b0, b1, b2, b3 = (e0 >> 8) & 255, (e1 >> 8) & 255, (e2 >> 8) & 255, (e3 >> 8) & 255
@@ -229,7 +229,7 @@ def _step_four(octets: Table, at: Any, decode: Table, x0: Any, x1: Any, x2: Any,
 
 @kernel
 def is_sound(words: Words, end: int, at: int, size: int, count: int, per: int, state: int, decode: Table) -> bool:
-    """Say whether a block of `end` words, read from bit `at` on, is what an encoder makes of `size` levels."""
+    """Return whether a block of `end` words, read from bit `at` on, is what an encoder makes of `size` levels."""
     octets, limit = words.view(np.uint8), 32 * end
     if at + 4 * state > limit:
         return False

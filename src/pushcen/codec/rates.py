@@ -26,18 +26,18 @@ Levels = NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """How many values of a block are in each bin of magnitudes, and what they add up to, in bins' middles."""
+    """How many values of a block are in each bin of magnitudes, and what they add up to, each as its bin's middle."""
 
     base: int
-    """The number of the first bin: the bits of a float32 without its sign, shifted."""
+    """The number of the first bin: the bits of a float32 without its sign, shifted by `FINE`."""
     counts: NDArray[np.int64]
-    """Of all, then of the negative ones: up to each bin, without it."""
+    """How many values are below each bin: a row for all, and a row for the negative ones."""
     sums: NDArray[np.float64]
-    """Of magnitudes, up to each bin."""
+    """The sum of the magnitudes below each bin."""
 
     @classmethod
     def of(cls, rows: "list[NDArray[np.float32]]", largest: float) -> "Histogram":
-        """Count the values of a block."""
+        """Return the histogram of a block, whose largest magnitude is given."""
         top = int(np.float32(largest).view(np.int32)) >> FINE
         base = max(0, top - BINS + 1)
         found = np.zeros((4, 2 * BINS), np.int64)
@@ -61,22 +61,22 @@ class Choice:
     begins: NDArray[np.int64]
     """The first bin of each level above zero."""
     values: NDArray[np.float32]
-    """The mean magnitude of each level above zero: they grow."""
+    """The mean magnitude of each level above zero, in ascending order."""
     counts: NDArray[np.int64]
     """How many values have each level, from the most negative to the largest."""
 
     @property
     def bits(self) -> float:
-        """What coding the levels takes, but for the states at its end."""
+        """About how many bits the coded levels take, without the states at their end."""
         return coded_bits(self.counts) if self.values.size else 0.0
 
     def lookup(self) -> Levels:
-        """Return the level above zero, or 0, of each bin."""
+        """Return the level of each bin: 0, or which one above zero."""
         return np.searchsorted(self.begins, np.arange(BINS), side="right").astype(np.uint8)
 
 
 def choose(histogram: Histogram, price: float) -> Choice:
-    """Return levels that minimise squared error plus `price` times bits, as far as a few turns find them."""
+    """Return levels that minimise squared error plus `price` times bits, as well as a few iterations find them."""
     begins, values = _levels(histogram.counts[0], histogram.sums, histogram.base, price)
     cuts = np.append(begins, BINS)
     upper, negative = (np.diff(row[cuts]) for row in histogram.counts)
@@ -85,7 +85,7 @@ def choose(histogram: Histogram, price: float) -> Choice:
 
 
 def within(histograms: list[Histogram], budget: float, overhead: float) -> list[Choice]:
-    """Return the levels of all blocks with which they take `budget` bits: coded, and `overhead` for each level."""
+    """Return the finest levels of all blocks that fit into `budget` bits: coded, and `overhead` for each level."""
     high = max((histogram.edge(BINS - 1) for histogram in histograms), default=0.0) ** 2 or 1.0
     low, choices = high * 2.0**-40, [choose(histogram, 4 * high) for histogram in histograms]
     high *= 4
@@ -101,7 +101,7 @@ def within(histograms: list[Histogram], budget: float, overhead: float) -> list[
 
 @kernel
 def assign(bits: NDArray[np.int32], base: int, lookup: NDArray[np.uint8], zero: int, levels: NDArray[np.uint8]) -> None:
-    """Write the level of each value, of which `zero` is nothing."""
+    """Write the level of each value into `levels`; `zero` is the one that stands for zero."""
     for i in range(bits.size):
         above = lookup[max(int(bits[i] & 0x7FFFFFFF) >> FINE, base) - base]
         levels[i] = zero - above if bits[i] < 0 else zero + above
@@ -109,7 +109,7 @@ def assign(bits: NDArray[np.int32], base: int, lookup: NDArray[np.uint8], zero: 
 
 @kernel
 def _count(bits: NDArray[np.int32], base: int, counts: NDArray[np.int64]) -> None:
-    """Count in four rows in turn: equal values one after the other need not wait for each other."""
+    """Count values by bin, in four rows in turn, so that equal values in a row need not wait for each other."""
     for i in range(bits.size):
         bin = max(int(bits[i] & 0x7FFFFFFF) >> FINE, base) - base
         counts[i & 3, bin + BINS * (bits[i] < 0)] += 1
@@ -118,7 +118,7 @@ def _count(bits: NDArray[np.int32], base: int, counts: NDArray[np.int64]) -> Non
 @kernel
 def _levels(counts: NDArray[np.int64], sums: NDArray[np.float64], base: int, price: float
             ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
-    """Take turns: the mean of each level, its price in bits, and where the next becomes worth its price."""
+    """Return where each level begins and its mean, by turns: means, their bits, where the next is worth its price."""
     step = math.sqrt(price / 0.1155)  # 2 ln 2 / 12: at many bits the best levels are evenly apart, by this
     count, last = MOST, counts.size - 1
     begins, values, cost = np.empty(MOST, np.int64), np.zeros(MOST + 1), np.zeros(MOST + 1)

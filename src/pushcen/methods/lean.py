@@ -1,7 +1,7 @@
-"""PushCen with messages of half a bit a weight: push-sum over differences to models that move along.
+"""PushCen with messages of less than half a bit a weight: push-sum over differences to references that move.
 
-Push-sum is Kempe, Dobra and Gehrke's (FOCS 2003), https://doi.org/10.1109/SFCS.2003.1238221; what is sent of a model,
-and to which others it is the difference, is ours: docs/codec.md.
+Push-sum is Kempe, Dobra and Gehrke's (FOCS 2003), https://doi.org/10.1109/SFCS.2003.1238221. How a model is sent, and
+which references there are, is ours: docs/codec.md.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class PushCenLean(Method):
         push     m in all, S / (k + 1) to each of k receivers, with d = Q(w + e / m - r), where r is the nearest of
                  those that all receivers have; e <- m (w + e / m - r - d)
 
-    Q sends so many bits a weight, levels and thresholds chosen by rate and distortion. There is no regulariser and no
+    Q spends `bits` a weight, by the levels and thresholds that lower the error most. There is no regulariser and no
     mask: they would hold nine weights in ten at the reference.
     """
 
@@ -34,7 +34,7 @@ class PushCenLean(Method):
     title: ClassVar[str] = "PushCen lean"
 
     bits: float = 0.42
-    """Bits a weight, everything in a message counted."""
+    """Bits a weight, everything in a message counted: 0.05 to 4."""
     every: int = 300
     """Optimiser steps without a new reference after which a client offers one; 0: only the common start is one."""
     receivers: int = 10
@@ -57,7 +57,7 @@ class PushCenLean(Method):
 
     @property
     def moves(self) -> int:
-        """How often references move."""
+        """How often references move, in optimiser steps: `every`."""
         return self.every
 
     def rules(self, place: Place) -> Rules:
@@ -71,5 +71,5 @@ class PushCenLean(Method):
         )
 
     def update(self) -> Update:
-        """Train plainly; send few bits."""
+        """Train plainly; send differences in few bits."""
         return CodedUpdate(Lean(self.bits), moves=self.every > 0)

@@ -1,7 +1,7 @@
 """The references of one peer: what it offers, holds, is offered, and says that it holds.
 
-An offer is its owner's signed word: the reference's name, and the fingerprint of its numbers. Whoever passes the
-reference on passes that on, too.
+An offer is a statement signed by its owner: the reference's name, and the fingerprint of its numbers. Whoever passes
+the reference on passes the offer on, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ _FINGERPRINT = len(NO_REFERENCE)
 
 
 class Offer(NamedTuple):
-    """An owner's word on a reference."""
+    """An owner's signed statement about a reference."""
 
     name: ReferenceName
     fingerprint: bytes
@@ -46,7 +46,7 @@ class HeldReference(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """To which references a push may be the difference, beside the start, and under which name one is offered."""
+    """To which references a push may be the difference, beside the start, and what is offered, by name, if anything."""
 
     candidates: list[HeldReference]
     offer: ReferenceName | None = None
@@ -58,7 +58,7 @@ class Plan(NamedTuple):
 
 
 class Offers:
-    """What a peer of a method whose references move knows of them. What is not committed is neither said nor used."""
+    """All that a peer knows of references, where they move. What is not committed is neither said nor used."""
 
     def __init__(self, identity: Identity, learner: Learner, folder: Path, every: int) -> None:
         self.names, self.files = ServedReferences(identity.name, every), ReferenceFiles(folder)
@@ -69,7 +69,7 @@ class Offers:
 
     @property
     def held(self) -> list[HeldReference]:
-        """What is held, oldest first."""
+        """The references held, oldest first."""
         return list(self.names.held.values())
 
     def said(self) -> list[Holding]:
@@ -85,11 +85,11 @@ class Offers:
         return next((held for held in self.held if held.offer.fingerprint == fingerprint), None)
 
     def is_start(self, fingerprint: bytes | None) -> bool:
-        """Return whether everybody has what a message with this fingerprint is the difference to."""
+        """Return whether a message that names this fingerprint needs only the common start, which everybody has."""
         return fingerprint is None or fingerprint in self._start
 
     def base(self, first: bytes | memoryview) -> Mapping[bytes, Reference]:
-        """Return the reference that a payload's header names, by its fingerprint; refuse it if it is not here."""
+        """Return the reference that a payload's header names, by its fingerprint; refuse one that is not held."""
         if len(first) < HEADER:
             raise Refusal("malformed", f"a first piece of {len(first)} bytes: the payload's header alone has {HEADER}")
         fingerprint = bytes(first[_REFERENCE])
@@ -101,9 +101,9 @@ class Offers:
         return {fingerprint: held.reference}
 
     def plan(self, there: Sequence[Member], rng: Random | None = None, steps: int = 0) -> Plan:
-        """Plan a push: its receivers have what it may be the difference to, or can be brought it, which is one at most.
+        """Return the plan for a push: references that all its receivers have, and at most one to be brought to them.
 
-        With a stream, the steps of a compute event are counted, and the peer may offer its own model.
+        With `rng`, the steps of a compute event are counted, and the peer may offer its own model.
         """
         offer = self._due(there, rng, steps) if rng is not None else None
         candidates: list[HeldReference] = []
@@ -116,13 +116,13 @@ class Offers:
         return Plan(candidates[::-1], offer)
 
     def sign(self, name: ReferenceName, payload: Payload) -> Offer:
-        """Sign this peer's own offer."""
+        """Return this peer's own offer, signed."""
         fingerprint = read_reference(payload).fingerprint
         fields = {"kind": "reference", "owner": name.owner, "generation": name.generation}
         return Offer(name, fingerprint, self._identity.sign({**fields, "fingerprint": fingerprint.hex()}))
 
     def served(self, plan: Plan, payloads: Payloads, own: HeldReference | None = None) -> None:
-        """Note which of a plan's references was used; hold the one that was offered with it."""
+        """Note which of a plan's references was used; hold the one that was offered, if any (`own`)."""
         fingerprint = next((payload.reference for payload in payloads.values() if payload.reference), None)
         candidates = [*plan.candidates, *([own] if own else [])]
         chosen = next((held.offer.name for held in candidates if held.offer.fingerprint == fingerprint), None)
@@ -132,7 +132,7 @@ class Offers:
             self.hold(own)
 
     def read_offer(self, data: bytes) -> Offer:
-        """Check an offer that came: who signed it, and whether its reference would be kept. Refuse it, if not."""
+        """Return an offer that came; refuse it unless its owner signed it and its reference would be kept."""
         signed = Signed.FromString(data)
         try:
             offer = self._verified(signed)
@@ -149,7 +149,7 @@ class Offers:
         return offer
 
     def check_first(self, first: bytes | memoryview) -> None:
-        """Refuse a reference by the beginning of its payload: of another length, or a difference itself."""
+        """Refuse a reference whose payload begins wrongly: with another length, or as a difference itself."""
         if len(first) < HEADER:
             raise Refusal("malformed", f"a first piece of {len(first)} bytes: the payload's header alone has {HEADER}")
         length = int.from_bytes(first[_LENGTH], "little")
@@ -160,7 +160,7 @@ class Offers:
             raise Refusal("payload", "a reference that is the difference to another one")
 
     def read(self, offer: Offer, data: bytes) -> Payload:
-        """Check a reference's payload from end to end; return it."""
+        """Return a reference's payload, checked from end to end."""
         payload = Payload.parse(data, self._schema)
         if payload.codec != OFFERED:
             raise PayloadError(f"a reference as {payload.codec}: must be {OFFERED}")
@@ -170,7 +170,7 @@ class Offers:
         return payload
 
     def hold(self, held: HeldReference) -> bool:
-        """Hold a reference from the next commit on; return whether it is held. Its file is removed, if it is not."""
+        """Hold a reference from the next commit on; return whether it is held. If it is not, its file is removed."""
         name = held.offer.name
         kept = self.names.hold(name, held)
         if name.owner == self._identity.name:  # as of a peer that lost its state: its next offer is a later one
@@ -180,7 +180,7 @@ class Offers:
         return kept
 
     def save(self) -> dict[str, Any]:
-        """Return what a commit has of the references; `saved` is called once it is durable."""
+        """Return the state that a commit writes and `restore` takes; once it is durable, `saved` is called."""
         state = self.names.save()
         state["held"] = [
             [generation, owner, {"file": list(held.file), "signed": held.offer.signed.SerializeToString().hex()}]
@@ -189,15 +189,15 @@ class Offers:
         return state
 
     def saved(self, state: Mapping[str, Any]) -> None:
-        """Note that this is durable now: it may be said and used."""
+        """Note that this state is durable: what it names may be said and used."""
         self._durable = frozenset(ReferenceName(generation, owner) for generation, owner, _ in state["held"])
 
     def tidy(self, state: Mapping[str, Any]) -> None:
-        """Remove files that a commit does not name any more."""
+        """Remove the files that a commit no longer names."""
         self.files.tidy([row["file"][0] for _, _, row in state["held"]])
 
     def restore(self, state: Mapping[str, Any]) -> list[str]:
-        """Take over what a ledger has; return what does not hold any more, as with a certificate revoked since."""
+        """Take over what a ledger has; return what is wrong with it, such as a certificate that was revoked since."""
         held, wrong = [], []
         for generation, owner, row in state["held"]:
             file = File(*row["file"])
@@ -213,7 +213,7 @@ class Offers:
         return wrong
 
     def _due(self, there: Iterable[Member], rng: Random, steps: int) -> ReferenceName | None:
-        """Count an event's steps; return what to offer now. Who hears of somebody who was first puts that off, once."""
+        """Count an event's steps; return the name to offer under, or None. If others were first, put it off, once."""
         offer = self.names.due(rng, steps)
         if offer is None or offer.generation <= self._withheld:
             return offer
@@ -223,7 +223,7 @@ class Offers:
         return offer
 
     def _verified(self, signed: Signed) -> Offer:
-        """Read an offer that its owner has signed; anything else is a `CertificateError`."""
+        """Return the offer if its owner has signed it; anything else is a `CertificateError`."""
         if signed.ByteSize() > LONGEST:
             raise CertificateError(f"an offer of {signed.ByteSize()} bytes, {LONGEST} at most")
         author, fields = self._identity.verify(signed, expired=True)
@@ -240,7 +240,7 @@ class Offers:
 
 
 def read_holds(hello: Hello) -> dict[ReferenceName, bytes]:
-    """Return which references a speaker says it holds; refuse what nobody can hold."""
+    """Return the references that the speaker says it holds; refuse what nobody can hold."""
     if len(hello.holds) > HOLDS:
         raise Refusal("malformed", f"a hello with {len(hello.holds)} references: {HOLDS} at most")
     found = {}
@@ -252,7 +252,7 @@ def read_holds(hello: Hello) -> dict[ReferenceName, bytes]:
 
 
 def _would_take(offer: Offer, lack: Sequence[Member]) -> bool:
-    """Return whether most of those that lack a reference would take it: of few who will not, nobody takes notice."""
+    """Return whether at least half of those that lack a reference would take it: a few who refuse stop nobody."""
     unwilling = [
         member
         for member in lack

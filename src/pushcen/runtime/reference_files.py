@@ -19,7 +19,7 @@ _PATTERN = "reference-*.payload"
 
 
 class ReferenceFiles:
-    """Writes and reads them, and removes those that no commit names any more."""
+    """Writes and reads the files of references, and removes those that no commit names any more."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,7 +28,7 @@ class ReferenceFiles:
         self._unnamed: set[str] = set()  # written, and about to be named in a commit
 
     def write(self, data: bytes) -> File:
-        """Write a reference to a new file and sync it."""
+        """Write a reference to a new file, sync it, and return what the ledger says of the file."""
         path = self._folder / f"reference-{next(self._numbers)}.payload"
         self._unnamed.add(path.name)
         try:
@@ -44,7 +44,7 @@ class ReferenceFiles:
         return File(path.name, len(data), _digest(data))
 
     def read(self, file: File) -> bytes:
-        """Read a file that the ledger names, if it is what was committed."""
+        """Return the bytes of a file that the ledger names; refuse what is not as it was committed."""
         path = self._folder / Path(file.name).name
         with explained(path):
             data = path.read_bytes() if path.is_file() else b""
@@ -55,13 +55,13 @@ class ReferenceFiles:
         return data
 
     def discard(self, name: str) -> None:
-        """Remove a file that will not be named after all."""
+        """Remove a file that no commit will name."""
         self._unnamed.discard(name)
         with contextlib.suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)
 
     def tidy(self, named: Collection[str]) -> None:
-        """Remove what the commit that was just made does not name, nor the next one will."""
+        """Remove the files that neither the last commit names nor the next one will."""
         self._unnamed.difference_update(named)
         keep = {*named, *self._unnamed}
         with contextlib.suppress(OSError):  # what stays is removed after the next commit

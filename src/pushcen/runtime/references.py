@@ -1,4 +1,4 @@
-"""Which references a peer holds among members that need not mean well: what counts is what has served. Names alone."""
+"""Which references a peer holds where not all members mean well: it goes by what it has used. Names, no tensors."""
 
 from collections.abc import Collection
 from random import Random
@@ -8,17 +8,17 @@ from pushcen.errors import ProtocolError
 from pushcen.references import HOLDS, LIMIT, ReferenceName, References
 
 AHEAD = 2**20
-"""How far a generation may be beyond the newest that a peer has used."""
+"""By how much a generation may exceed the newest that a peer has used."""
 FIRST = 2**40
-"""The last generation that a peer takes which has used none."""
-_PATIENCE = 4  # how many times longer a peer waits than it has to, if what came is of no use
+"""The highest generation that is taken by a peer that has used no reference yet."""
+_PATIENCE = 4  # a peer waits at most this many times as long as usual while all that comes is of no use
 
 
 class ServedReferences(References):
-    """References of which a peer notes what its messages were differences to, and what they might have been.
+    """References of which a peer notes which ones its messages used, and which ones they passed over for a nearer one.
 
-    The one that it used last is never dropped; those that it passed over, for one that was nearer, are dropped first,
-    and are not what it goes by. A member that offers what is of no use to anybody can make others wait longer with
+    The one that it used last is never dropped; those that it passed over are dropped first, and do not count as the
+    newest. A member that offers what is of no use to anybody can make others wait longer with
     their own offers, four times as long at most, and nothing else.
 
     >>> mine = ServedReferences("ann", every=8)
@@ -42,11 +42,11 @@ class ServedReferences(References):
 
     @property
     def newest(self) -> ReferenceName | None:
-        """The newest that is held and was not passed over."""
+        """The name of the newest reference held that was not passed over; None if there is none."""
         return next((name for name in reversed(self.held) if name not in self._passed), None)
 
     def hold(self, name: ReferenceName, handle: Any) -> bool:
-        """Hold a reference, for which another may have to go; return whether it is held."""
+        """Hold a reference, and drop one if there are too many; return whether this one is held."""
         if name in self.held:
             return True
         if not 0 < name.generation < LIMIT:
@@ -64,7 +64,7 @@ class ServedReferences(References):
         return len(self.held) < HOLDS or self._spare([*self.held, name], name) != name
 
     def follows(self, name: ReferenceName) -> bool:
-        """Return whether a generation is not so far ahead that the numbers could ever run out."""
+        """Return whether a generation is near enough to what was used: so the numbers never run out."""
         return name.generation <= (FIRST if self.last is None else self.last.generation + AHEAD)
 
     def useless(self, name: ReferenceName) -> bool:
@@ -72,16 +72,16 @@ class ServedReferences(References):
         return name in self._passed
 
     def served(self, chosen: ReferenceName | None, candidates: Collection[ReferenceName]) -> None:
-        """Note what a message was the difference to (None: the start), of what it might have been."""
+        """Note which of the candidates a message was the difference to (None: the start)."""
         self._passed = ({*self._passed, *candidates} & self.held.keys()) - {chosen}
         self.used = chosen
         if chosen is not None and (self.last is None or self.last < chosen):
             self._idle, self.last = 0, chosen
 
     def due(self, rng: Random, steps: int) -> ReferenceName | None:
-        """Count the steps of an event; return under which name this peer offers its model now, if it does: a new one.
+        """Count the steps of a compute event; return the name under which to offer the own model now, or None.
 
-        After long with nothing newer that was of use, it does not wait any more, whatever came.
+        If nothing newer was of use for a long time, it waits no longer, whatever came.
         """
         self._idle += steps
         if self._every and self._idle >= _PATIENCE * self._every:
@@ -110,7 +110,7 @@ class ServedReferences(References):
         self.offered, self._idle = state["offered"], state["idle"]
 
     def _spare(self, among: Collection[ReferenceName], name: ReferenceName) -> ReferenceName:
-        """Return which one has to go for `name`: one that was passed over, an older one of its owner, or the oldest."""
+        """Return which one makes room for `name`: one passed over, else an older one of its owner, else the oldest."""
         return min(
             (one for one in among if one != self.used),
             key=lambda one: (one not in self._passed, not (one.owner == name.owner and one < name), one),

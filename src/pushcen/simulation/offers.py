@@ -1,7 +1,6 @@
-"""Which references a push of the simulated world may be the difference to, and when a client offers a new one.
+"""Which references a push in the simulated world may be the difference to, and when a client offers a new one.
 
-All of it is decided by names, before any weights are known: which of the references is the nearest, the learner finds
-out later.
+All of it is decided by names, before any weights are known; later on, the learner finds out which one is the nearest.
 """
 
 from collections.abc import Sequence
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """What a push may be the difference to: references that all its receivers have, or get with it."""
+    """A push as it is planned: to which references it may be the difference, what it offers, and how much it gives."""
 
     towards: list[tuple[ReferenceName, Ticket]]
+    """The references that all receivers have, or get with it."""
     offer: ReferenceName | None
     """The name under which the client offers its own model with it, if it does."""
     gives: int
@@ -31,7 +31,7 @@ class Push:
 
     @classmethod
     def plan(cls, engine: "Engine", node: SimulatedClient, receivers: Sequence[Contact]) -> "Push":
-        """Plan the push at the end of a compute event. Who has no mass to give offers nothing."""
+        """Return the plan for the push at the end of a compute event. Who has no mass to give offers nothing."""
         assert node.references is not None
         gives, there = node.peer.gives(len(receivers), node.facts.steps), _there(engine, receivers)
         offer = node.references.due(node.client.rng, node.facts.steps) if gives else None
@@ -40,12 +40,12 @@ class Push:
         return cls(_common(node, there, offer or node.references.newest), offer, gives)
 
     def of(self, work: Work) -> Work:
-        """Return the work with what it has to know of the push."""
+        """Return the work, with what the learner has to know of the push."""
         towards = [ticket for _, ticket in self.towards]
         return work._replace(gives=self.gives, towards=towards, offers=self.offer is not None)
 
     def note(self, node: SimulatedClient, ticket: Ticket) -> None:
-        """Hold what is offered, and note with the message what it may be the difference to."""
+        """Hold what is offered, and attach to the message the references that it may be the difference to."""
         ticket.bases = self.towards
         if self.offer is not None and node.references is not None:
             kept = node.proxy.ask(KeepOffer(), ticket)
@@ -54,7 +54,7 @@ class Push:
 
 
 def encode(engine: "Engine", node: SimulatedClient, receivers: Sequence[Contact]) -> Any:
-    """Ask a client's learner for its model as it is, for these receivers."""
+    """Return the ticket for a message of a client's model as it is, encoded for these receivers."""
     if node.references is None:
         return node.proxy.ask(Encode())
     towards = _common(node, _there(engine, receivers), node.references.newest)
@@ -64,14 +64,14 @@ def encode(engine: "Engine", node: SimulatedClient, receivers: Sequence[Contact]
 
 
 def _there(engine: "Engine", receivers: Sequence[Contact]) -> list[References]:
-    """Return what each receiver holds, as it says when it is asked."""
+    """Return the references of each receiver that is there, as it would answer when asked."""
     return [other.references for peer, _ in receivers if (other := engine.at.get(peer)) and other.references]
 
 
 def _common(
     node: SimulatedClient, there: Sequence[References], along: ReferenceName | None
 ) -> list[tuple[ReferenceName, Ticket]]:
-    """Return the references of a client that all receivers hold once they have got the one that is sent along."""
+    """Return those references of a client that all receivers hold once they have got `along`."""
     assert node.references is not None
     after = [one.after(along) for one in there]
     return [(name, ticket) for name, ticket in node.references.held.items() if all(name in held for held in after)]
