@@ -94,6 +94,7 @@ def test_the_codecs_benchmark_prints_its_figures_as_one_json_object():
         "check_vs_dense_add",
         "bits_per_weight",
         "entropy_bits_per_weight",
+        "lean",
     }
     assert set(figures["distortion_vs_optimum"]) == {"4", "8", "16", "32"}
     assert max(figures["distortion_vs_optimum"].values()) <= 1.02
