@@ -5,7 +5,7 @@ READY := .venv/.ready
 
 .PHONY: demo test test-slow check format bench figures results clean
 
-demo: $(READY)  ## five methods in the same world: a table and a figure
+demo: $(READY)  ## six methods in the same world: a table and a figure
 	$(BIN)/pushcen compare
 
 test: $(READY)  ## every test but the slow ones

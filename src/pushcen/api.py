@@ -140,7 +140,14 @@ def simulate(
 
 
 def compare(
-    methods: "Sequence[Method | str]" = ("pushcen", "async-dfedavg", "swift", "divshare", "independent"),
+    methods: "Sequence[Method | str]" = (
+        "pushcen",
+        "pushcen-lean",
+        "async-dfedavg",
+        "swift",
+        "divshare",
+        "independent",
+    ),
     config: "Source" = "digits",
     *,
     task: "TaskFunction | str | None" = None,

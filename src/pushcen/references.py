@@ -13,7 +13,7 @@ from pushcen.errors import ProtocolError
 
 HOLDS = 3
 """How many references a client holds, beside the model that all started from."""
-STRIDE = 24
+STRIDE = 8
 """About how many optimiser steps everybody takes while an offer spreads: two compute events."""
 LIMIT = 2**62
 """Generations are below this."""

@@ -11,11 +11,12 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
+from pushcen.analysis.units import size
 from pushcen.cli import app
 from pushcen.reproduce.campaign import carry_out
 from pushcen.reproduce.experiment import read
 from pushcen.reproduce.plan import RunStore, plan
-from pushcen.reproduce.results import gather, table
+from pushcen.reproduce.results import bytes_table, gather, table
 from pushcen.runs import launch
 
 DIGITS = {"data.source": "digits", "task.model": "cnn", "data.share": 1.0, "clients": 6, "horizon": 2.0}
@@ -81,6 +82,26 @@ def test_a_late_client_is_compared_with_itself(folder):
     low, high = stats.ttest_rel(*zip(*pairs, strict=True)).confidence_interval(0.95)
     assert len(pairs) == 4
     assert (ours[9] - ours[10], ours[9] + ours[10]) == pytest.approx((low, high))
+
+
+def test_bytes_are_counted_until_a_target_is_reached_for_good(folder):
+    """Both seeds, by hand from the metrics; a target that is never reached is said to be."""
+    experiment = read("bytes").only(("independent", "pushcen"), (0.4,))
+    runs = plan(experiment, "cifar10", "small", 2, DIGITS)
+    points = gather(runs, RunStore(folder / "cifar10-small"))
+    pushcen = next(point for point in points if point.row.name == "pushcen")
+    for target in (1.0, 60.0, 100.5):
+        shown = bytes_table(experiment, "", points, target)
+        cell = next(row for row in shown.rows if row[1] == "PushCen")[-1]
+        said = []
+        for _, run in sorted(pushcen.runs.items()):
+            rows = list(run.rows)
+            while rows and 100 * rows[-1]["accuracy"] >= target:
+                reached = rows.pop()
+                sent = reached["bytes_sent"]
+            said.append(size(sent) if len(rows) < len(run.rows) else "not reached")
+        assert cell == ", ".join(said)
+    assert bytes_table(experiment, "", points, None).columns[-1].title == "of it references"
 
 
 def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):

@@ -22,7 +22,9 @@ COUNTED = ("table2", "table3", "appendix")
 def reproduce(
     what: Annotated[
         str,
-        typer.Argument(metavar="TABLE", help="table1 ... table7, appendix, changes, or an experiment file of yours."),
+        typer.Argument(
+            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, or an experiment file of yours."
+        ),
     ],
     dataset: Annotated[
         str | None, typer.Option(help="cifar10, cifar100 or tiny-imagenet [cifar10; all, where nothing is run].")
@@ -49,7 +51,8 @@ def reproduce(
     """Run the paper's experiments, and show its own numbers beside ours. What is finished is not run again.
 
     table2, table3 and appendix are counted: nothing is trained. table5 is made of the runs of table1. changes shows
-    what each of our changes to the paper's rules is worth.
+    what each of our changes to the paper's rules is worth, bytes what each method sends for its accuracy, lean what few
+    bytes are best spent on.
     """
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pushcen.config import Config
     from pushcen.runs import Run
 
-FIVE = "pushcen,async-dfedavg,swift,divshare,independent"
+SIX = "pushcen,pushcen-lean,async-dfedavg,swift,divshare,independent"
 _THE_SAME = "the same command; what is finished is not run again"
 
 
@@ -57,9 +57,9 @@ def compare(
     methods: Annotated[
         str,
         typer.Option(
-            help=f"Names as in simulate --method, separated by commas [{FIVE.replace(',', ', ')}].", show_default=False
+            help=f"Names as in simulate --method, separated by commas [{SIX.replace(',', ', ')}].", show_default=False
         ),
-    ] = FIVE,
+    ] = SIX,
     *,
     changed: Changed,
     name: Name = None,

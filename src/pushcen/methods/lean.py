@@ -33,11 +33,11 @@ class PushCenLean(Method):
     name: ClassVar[str] = "pushcen-lean"
     title: ClassVar[str] = "PushCen lean"
 
-    bits: float = 0.42
+    bits: float = 2.0
     """Bits a weight, everything in a message counted: 0.05 to 4."""
     every: int = 300
     """Optimiser steps without a new reference after which a client offers one; 0: only the common start is one."""
-    receivers: int = 10
+    receivers: int = 2
     """How many peers get each push (k)."""
     limit: int = 16
     """How many messages may wait (L); 0 means no bound."""

@@ -43,7 +43,9 @@ class Experiment(BaseModel):
     title: str
     table: str
     """The paper's table beside it; a name that the paper does not have, if there is none."""
-    shows: Literal["accuracy", "delayed"] = "accuracy"
+    shows: Literal["accuracy", "bytes", "delayed"] = "accuracy"
+    target: dict[str, float] = {}
+    """The accuracy, in percent, until which bytes are counted, by data set and scale: `cifar10-paper`."""
     alphas: list[float] = []
     base: str = ""
     """The row that all are compared with, unless they say otherwise."""
@@ -79,7 +81,7 @@ def names() -> list[str]:
     """Return the names of the experiments that have runs.
 
     >>> names()
-    ['changes', 'table1', 'table4', 'table5', 'table6', 'table7']
+    ['bytes', 'changes', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7']
     """
     return sorted(file.stem for file in folder().glob("*.toml"))
 
@@ -105,7 +107,7 @@ def read(name: str) -> Experiment:
     ['pushcen', 'no-regulariser', 'no-buffer']
     >>> read("table8")
     Traceback (most recent call last):
-    pushcen.errors.ConfigError: table8: no such experiment; there are changes, table1, table4, ...
+    pushcen.errors.ConfigError: table8: no such experiment; there are bytes, changes, lean, table1, ...
     """
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:

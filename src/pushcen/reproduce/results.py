@@ -64,8 +64,11 @@ def gather(runs: Sequence[Planned], store: RunStore) -> list[Point]:
 
 def table(experiment: Experiment, dataset: str, scale: str, points_: Sequence[Point]) -> Table:
     """Return an experiment's table of the runs that are there."""
+    title = f"{paper.TITLES[dataset]}, {scale} scale"
+    if experiment.shows == "bytes":
+        return bytes_table(experiment, title, points_, experiment.target.get(f"{dataset}-{scale}"))
     make = delayed_table if experiment.shows == "delayed" else accuracy_table
-    return make(experiment, dataset, f"{paper.TITLES[dataset]}, {scale} scale", points_)
+    return make(experiment, dataset, title, points_)
 
 
 def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
@@ -105,6 +108,43 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
         columns += [Column(f"to its base, Table {number}", points)] if printed else []
     columns.append(Column("a push", size))
     return Table(f"{experiment.title}: {title}", columns, rows, _notes(found, effects))
+
+
+def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], target: float | None) -> Table:
+    """Return a table of accuracies and of the bytes they took: in all, and until a target is reached for good."""
+    by_alpha = len(experiment.alphas) > 0
+    at = {(point.row.name, point.alpha): point for point in found}
+    rows = []
+    for point in sorted(found, key=lambda p: p.alpha) if by_alpha else found:
+        effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values("accuracy"))
+        group = point.group() if point.runs else None
+        cells: list[Any] = [point.alpha] if by_alpha else []
+        cells += [point.row.label, len(point.runs), point.mean("accuracy"), point.spread("accuracy")]
+        cells += [effect and effect.mean, group and group.mean("bytes_per_push"), group and group.mean("bytes_sent")]
+        cells.append(group and group.mean("traffic.reference_bytes"))
+        rows.append([*cells, _reached(point, target)] if target else cells)
+    columns = [Column("alpha")] if by_alpha else []
+    columns += [Column("row", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
+    columns += [Column("± over seeds", decimals(2)), Column("to its base", points), Column("a push", size)]
+    columns += [Column("sent in all", size), Column("of it references", size)]
+    columns += [Column(f"sent until {target:g} %", left=True)] if target else []
+    notes = _notes(found, effects=True)
+    if target:
+        notes.append(
+            f"sent until {target:g} %: at the evaluation from which on accuracy stays there; a seed after another."
+        )
+    return Table(f"{experiment.title}: {title}", columns, rows, notes)
+
+
+def _reached(point: Point, target: float) -> str | None:
+    """Say how much was sent until the target was reached for good, seed by seed."""
+    found = []
+    for _, run in sorted(point.runs.items()):
+        (_, accuracies), (_, sent) = run.series("accuracy"), run.series("bytes_sent")
+        below = [i for i, accuracy in enumerate(accuracies) if 100 * accuracy < target]
+        first = below[-1] + 1 if below else 0
+        found.append(size(sent[first]) if first < len(sent) else "not reached")
+    return ", ".join(found) or None
 
 
 def delayed_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
@@ -192,4 +232,4 @@ def _minus(ours: float | None, theirs: float | None) -> float | None:
     return None if ours is None or theirs is None else ours - theirs
 
 
-__all__ = ["Point", "accuracy_table", "delayed_table", "gather", "table"]
+__all__ = ["Point", "accuracy_table", "bytes_table", "delayed_table", "gather", "table"]

@@ -102,7 +102,7 @@ class Simulation:
         """Run to the end, or to an interruption."""
         engine, files = self.engine, self._files
         self._observer.started(self._info())
-        gc.collect()
+        gc.collect(1)  # what building left over; all that was imported need not be looked through
         gc.freeze()  # what was built lives to the end
         try:
             with self._catching_interrupts():
