@@ -21,6 +21,7 @@ HEAVIEST = 2.0**60
 """No coordinate gets more: with weights this heavy and values up to 2**60 a float32 sum cannot overflow."""
 _ABSURD = 2.0**200  # no weight is heavier
 _NONE: Mapping[str, torch.Tensor] = MappingProxyType({})
+_OWED = 8  # references that a sum holds on to at most
 
 
 @dataclass(eq=False)
@@ -69,9 +70,14 @@ class Accumulator:
         self.row = row
 
     def owe(self, reference: Reference, weight: Weight) -> None:
-        """Add `weight` times a reference, once for all messages that are differences to it, when the sum is read."""
+        """Add `weight` times a reference, once for all messages that are differences to it, when the sum is read.
+
+        A sum that nobody reads for long, as of a peer that has trained enough, does not hold on to every reference.
+        """
         before = self._owed.get(reference.fingerprint, (reference, 0))[1]
         self._owed[reference.fingerprint] = (reference, before + weight)
+        if len(self._owed) > _OWED:
+            _ = self.total
 
     @classmethod
     def zeros(cls, schema: Schema, device: torch.device | str = "cpu") -> "Accumulator":
