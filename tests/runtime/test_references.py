@@ -204,6 +204,44 @@ def test_where_a_reference_cannot_be_brought_no_byte_of_the_push_leaves(tmp_path
     run(story())
 
 
+def test_a_push_goes_to_who_holds_its_reference_though_the_sender_has_dropped_it_since(tmp_path):
+    """While an event trains, newer references may come, and that which the push is the difference to may go."""
+    pushed = []
+
+    async def story():
+        world = World(tmp_path, names=("p0", "eve"))
+        [node] = await train(world, "p0", join=[], live=False)
+        with torch.no_grad():  # it is far from the start by now
+            for tensor in node.learner.model.parameters():
+                tensor.add_(1.0)
+        payload = encode(node.learner.model, OFFERED)
+        held = await node._written(node.offers, node.offers.sign(ReferenceName(1, "p0"), payload), payload)
+        node.offers.hold(held)
+        await node.commit()
+        holding, step = node.offers.said(), node.learner.step
+
+        def say(**more):
+            return Hello(major=1, minor=3, peer="eve/1", boot=1, run=node.setup, holds=holding, **more)
+
+        def newer_come(work):
+            outcome = step(work)
+            assert outcome.payloads[0].reference == held.offer.fingerprint
+            node.offers.names.held.clear()
+            return outcome
+
+        async with liar(world, "eve", say, push=lambda: pushed.append(1) or say(news=True)):
+            node.members.meet("eve", world.addresses["eve"], 0.0)
+            await node.channels.ask("eve")
+            node.learner.step = newer_come
+            await node.trainer.event()
+            await node.channels.drain(LIMIT)
+            failed = node.metrics.pushes.labels("failed")._value.get()
+            await world.stop()
+        assert (len(pushed), failed) == (1, 0)
+
+    run(story())
+
+
 # One peer that only listens, and a member that may say anything
 
 
