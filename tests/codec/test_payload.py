@@ -386,3 +386,19 @@ def _moved(model):
 
 def _row(model):
     return torch.cat([tensor.detach().flatten() for tensor in Schema.of(model).tensors(model)])
+
+
+def test_a_sum_that_nobody_reads_does_not_hold_on_to_every_reference():
+    """A peer that has trained enough goes on folding messages while references move."""
+    model, alive = LeNet(10), []
+    schema = Schema.of(model)
+    into, plain = Accumulator.zeros(schema), torch.zeros(schema.size, dtype=torch.float64)
+    for seed in range(40):
+        near = Reference.named(schema, torch.randn(schema.size, generator=torch.Generator().manual_seed(seed)))
+        payload = encode(model, Dense(), reference=near)
+        accumulate(payload, 1, into)
+        plain += torch.cat([tensor.flatten() for tensor in decode(payload).values()]).double()
+        alive.append(weakref.ref(near))
+        del near, payload
+    assert sum(one() is not None for one in alive) <= 8
+    torch.testing.assert_close(into.total.double(), plain, rtol=1e-5, atol=1e-4)

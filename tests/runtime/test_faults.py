@@ -234,3 +234,29 @@ def test_a_boot_is_durable_before_anything_is_answered_in_it(tmp_path, monkeypat
         await world.check()
 
     run(story())
+
+
+def test_a_commit_that_comes_in_between_has_nothing_of_an_event_without_its_weights(tmp_path):
+    """Records and references are committed as they come, also while the end of an event waits for the disk."""
+
+    async def story():
+        world = World(tmp_path, names=("p0",))
+        [node] = await world.start("p0", live=False)
+        await node.trainer.event()
+        written, commit = [], node.store.commit
+
+        def noted(values, files=None):
+            commit(values, files)
+            saved = node.store.load()
+            written.append((saved["peer"]["events"], saved["learner"]["events"]))
+
+        node.store.commit = noted
+        lock = node._committing
+        async with lock:
+            works = [asyncio.create_task(node.commit()), asyncio.create_task(node.trainer.event())]
+            await until(lambda: len(lock._waiters or ()) == 2)
+        await asyncio.gather(*works)
+        assert written == [(1, 1), (2, 2)]
+        await world.check(founded=1)
+
+    run(story())

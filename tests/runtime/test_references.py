@@ -2,16 +2,18 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import shutil
 import threading
+import weakref
 
 import grpc
 import pytest
 import torch
 
 from pushcen.codec import Dense, Lean, Payload, Reference, encode, read_reference
-from pushcen.errors import LedgerError, PayloadError
+from pushcen.errors import DiskError, LedgerError, PayloadError
 from pushcen.learning import OFFERED
 from pushcen.methods import PushCenLean
 from pushcen.protocol import UNIT, Envelope, epoch_of
@@ -204,6 +206,44 @@ def test_where_a_reference_cannot_be_brought_no_byte_of_the_push_leaves(tmp_path
     run(story())
 
 
+def test_a_push_goes_to_who_holds_its_reference_though_the_sender_has_dropped_it_since(tmp_path):
+    """While an event trains, newer references may come, and that which the push is the difference to may go."""
+    pushed = []
+
+    async def story():
+        world = World(tmp_path, names=("p0", "eve"))
+        [node] = await train(world, "p0", join=[], live=False)
+        with torch.no_grad():  # it is far from the start by now
+            for tensor in node.learner.model.parameters():
+                tensor.add_(1.0)
+        payload = encode(node.learner.model, OFFERED)
+        held = await node._written(node.offers, node.offers.sign(ReferenceName(1, "p0"), payload), payload)
+        node.offers.hold(held)
+        await node.commit()
+        holding, step = node.offers.said(), node.learner.step
+
+        def say(**more):
+            return Hello(major=1, minor=3, peer="eve/1", boot=1, run=node.setup, holds=holding, **more)
+
+        def newer_come(work):
+            outcome = step(work)
+            assert outcome.payloads[0].reference == held.offer.fingerprint
+            node.offers.names.held.clear()
+            return outcome
+
+        async with liar(world, "eve", say, push=lambda: pushed.append(1) or say(news=True)):
+            node.members.meet("eve", world.addresses["eve"], 0.0)
+            await node.channels.ask("eve")
+            node.learner.step = newer_come
+            await node.trainer.event()
+            await node.channels.drain(LIMIT)
+            failed = node.metrics.pushes.labels("failed")._value.get()
+            await world.stop()
+        assert (len(pushed), failed) == (1, 0)
+
+    run(story())
+
+
 # One peer that only listens, and a member that may say anything
 
 
@@ -353,6 +393,56 @@ def test_a_reference_is_neither_said_nor_used_before_it_is_durable(tmp_path):
             finally:
                 free.set()
             assert len((await brought).holds) == len(node.offers.plan([]).candidates) == 1
+
+    run(story())
+
+
+def test_references_that_wait_for_a_full_disk_are_few_and_come_in_when_there_is_room(tmp_path):
+    """Each call ends when its caller hangs up; what it brought must not pile up behind it."""
+
+    async def story():
+        async with victim(tmp_path, method=STILL) as (world, node, line, _):
+            read, write, seen = node.offers.read, node.offers.files.write, []
+
+            def noted(*arguments):
+                payload = read(*arguments)
+                seen.append(weakref.ref(payload))
+                return payload
+
+            def full(data):
+                raise DiskError("no room")
+
+            node.offers.read, node.offers.files.write = noted, full
+            brought = {i: offer(world, encode(model(i), OFFERED), generation=i) for i in range(1, 8)}
+            for message in (*brought.values(), *brought.values()):
+                with contextlib.suppress(grpc.aio.AioRpcError):
+                    await line.reference(pieces(message), 0.3)
+            await asyncio.sleep(0.2)
+            gc.collect()
+            assert 0 < sum(one() is not None for one in seen) <= HOLDS
+            assert not node.offers.held
+            node.offers.files.write = write
+            await until(lambda: len(named(node)) == HOLDS)
+            check_files(node)
+
+    run(story())
+
+
+def check_files(node):
+    """Every file is one that the ledger names."""
+    files = {path.name for path in node.store.folder.glob("reference-*")}
+    assert files == {row[2]["file"][0] for row in read_state(node.store.folder)["references"]["held"]}
+
+
+def test_a_reference_that_goes_before_it_was_ever_committed_leaves_no_file(tmp_path):
+    async def story():
+        async with victim(tmp_path, method=STILL) as (_, node, _, _):
+            for generation in range(1, HOLDS + 3):
+                payload = encode(model(generation), OFFERED)
+                signed = node.offers.sign(ReferenceName(generation, "ann"), payload)
+                assert node.offers.hold(await node._written(node.offers, signed, payload))
+            await node.commit()
+            check_files(node)
 
     run(story())
 

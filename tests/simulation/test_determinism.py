@@ -34,6 +34,7 @@ EVERYTHING = {
         delayed=0.25, earliest=1, latest=2, churn=0.25, stay=1, away=0.5, crashes=0.25, between=1
     ),
 }
+FOLDED = PushCenLean(bits=1, every=32, receivers=3, limit=2)
 WORLDS = {
     "plain": {},
     "everything": EVERYTHING,
@@ -48,6 +49,7 @@ WORLDS = {
         "method": PushCenLean(bits=1, every=32, receivers=3),
         "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
     },
+    "lean, folded": {"method": FOLDED, **EVERYTHING},
     "swift": {"method": Swift(), "neighbours": NeighbourOptions(kind="graph", degree=2)},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),
@@ -164,10 +166,18 @@ def test_kill_9_again_and_again(tmp_path):
         assert files(tmp_path / str(seed)) == files(tmp_path / "straight")
 
 
-def test_checkpoints_change_nothing(tmp_path):
-    run(tmp_path / "often", checkpoint=CheckpointOptions(0), horizon=2.0)
-    run(tmp_path / "seldom", horizon=2.0)
+@pytest.mark.parametrize("method", [None, FOLDED])
+def test_checkpoints_change_nothing(tmp_path, method):
+    run(tmp_path / "often", method=method, checkpoint=CheckpointOptions(0), horizon=2.0)
+    run(tmp_path / "seldom", method=method, horizon=2.0)
     assert files(tmp_path / "often") == files(tmp_path / "seldom")
+
+
+def test_who_looks_changes_nothing():
+    """Folded messages owe their references; whoever adds them up for a figure leaves the sum as it is."""
+    looks = {"evaluation": EvaluationOptions(reference=True), "meters": MeterOptions(METERS)}
+    blind, seen = (run(method=FOLDED, horizon=4.0, **options)["final"] for options in ({}, looks))
+    assert blind.items() <= seen.items()
 
 
 def test_a_finished_run_that_is_resumed_stays_as_it_is(tmp_path):
@@ -240,6 +250,10 @@ def on_two_nodes(folder):
         assert first["status"] == "interrupted"
         run(place / "moved", workers=1, resume=True, **options)  # from the cluster to this process
         assert files(place / "moved") == files(place / "threads")
+        options = {**WORLDS["lean, folded"], "horizon": 3.0}
+        run(place / "lean", workers=2, **options)
+        run(place / "lean ray", executor=ExecutorOptions("ray", workers=2), **options)
+        assert files(place / "lean ray") == files(place / "lean")
     finally:
         ray.shutdown()
         cluster.shutdown()

@@ -104,6 +104,31 @@ def test_what_cannot_be_read_is_refused_and_comes_again(loss):
     assert summary["final"]["accuracy"] > 0.7
 
 
+def test_nobody_takes_in_what_it_cannot_read():
+    """Where a reference is lost on its way, the message that builds upon it is refused, though all is at hand here."""
+    network = NetworkOptions(loss=0.3, latency=0.2, jitter=0.3, notice="doubt")
+    engine, read, to_own = engine_of(horizon=10.0, network=network), 0, 0
+    start = set(engine.executor._host.learners[0].update.references)
+
+    def checked(node, receive):
+        def take(envelope):
+            nonlocal read, to_own
+            payloads = engine.executor.product(envelope.payload)
+            held = [read_reference(engine.executor.product(ticket)[OFFER]) for ticket in node.references.held.values()]
+            assert payloads[0].reference in start | {reference.fingerprint for reference in held}
+            read += payloads[0].reference not in start
+            to_own += OFFER in payloads and payloads[0].reference == read_reference(payloads[OFFER]).fingerprint
+            return receive(envelope)
+
+        return take
+
+    for node in engine.nodes:
+        node.client.receive = checked(node, node.client.receive)
+    go(engine)
+    assert read > 100
+    assert to_own > 0
+
+
 def test_two_of_one_generation_may_live_and_a_push_takes_what_both_have():
     engine = engine_of(horizon=30.0)
     go(engine, upto=120)

@@ -1,7 +1,9 @@
 """A weighted sum of models that knows how much weight each coordinate has got."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ Weight = int | float
 HEAVIEST = 2.0**60
 """No coordinate gets more: with weights this heavy and values up to 2**60 a float32 sum cannot overflow."""
 _ABSURD = 2.0**200  # no weight is heavier
+_NONE: Mapping[str, torch.Tensor] = MappingProxyType({})
+_OWED = 8  # references that a sum holds on to at most
 
 
 @dataclass(eq=False)
@@ -54,7 +58,7 @@ class Accumulator:
 
     @property
     def total(self) -> torch.Tensor:
-        """The sum."""
+        """The sum. What is owed is added, which rounds: who only looks takes that of a `copy`."""
         for reference, weight in self._owed.values():
             self.row.add_(reference.row.to(self.row.device), alpha=float(weight))
         self._owed.clear()
@@ -66,14 +70,23 @@ class Accumulator:
         self.row = row
 
     def owe(self, reference: Reference, weight: Weight) -> None:
-        """Add `weight` times a reference, once for all messages that are differences to it, when the sum is read."""
+        """Add `weight` times a reference, once for all messages that are differences to it, when the sum is read.
+
+        A sum that nobody reads for long, as of a peer that has trained enough, does not hold on to every reference.
+        """
         before = self._owed.get(reference.fingerprint, (reference, 0))[1]
         self._owed[reference.fingerprint] = (reference, before + weight)
+        if len(self._owed) > _OWED:
+            _ = self.total
 
     @classmethod
     def zeros(cls, schema: Schema, device: torch.device | str = "cpu") -> "Accumulator":
         """Start with nothing."""
         return cls(schema, torch.zeros(schema.size, device=device))
+
+    def copy(self) -> "Accumulator":
+        """Return the same sum, of its own."""
+        return replace(self, row=self.row.clone(), extra=self.extra and list(self.extra), _owed=dict(self._owed))
 
     def add_model(self, model: nn.Module, weight: Weight) -> None:
         """Add `weight` times the model's shared tensors, in place of a message from oneself."""
@@ -113,17 +126,29 @@ class Accumulator:
         return math.ldexp(weight, -self.shift) if self.shift else weight
 
     def plain(self) -> dict[str, Any]:
-        """Return all but `total`, as JSON can hold it, for `restored`."""
+        """Return all but `row` and the `owed` rows, as JSON can hold it, for `restored`."""
         cut = None if self.cut is None else [self.cut.parts, self.cut.cut_seed]
         shift = {"shift": self.shift} if self.shift else {}
-        return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra), **shift}
+        owed = {name.hex(): weight for name, (_, weight) in self._owed.items()}
+        more = shift | ({"owed": owed} if owed else {})
+        return {"weight": self.weight, "cut": cut, "extra": self.extra and list(self.extra), **more}
+
+    @property
+    def owed(self) -> dict[str, torch.Tensor]:
+        """The references that are still to be added, by fingerprint."""
+        return {name.hex(): reference.row for name, (reference, _) in self._owed.items()}
 
     @classmethod
-    def restored(cls, schema: Schema, total: torch.Tensor, plain: dict[str, Any]) -> "Accumulator":
-        """Make the sum that `total` and `plain` saw."""
+    def restored(
+        cls, schema: Schema, row: torch.Tensor, plain: dict[str, Any], owed: Mapping[str, torch.Tensor] = _NONE
+    ) -> "Accumulator":
+        """Make the sum that `row`, `plain` and `owed` saw."""
         cut = None if plain["cut"] is None else Cut(*plain["cut"])
         extra = plain["extra"] and list(plain["extra"])
-        return cls(schema, total, plain["weight"], cut, extra, plain.get("shift", 0))
+        into = cls(schema, row, plain["weight"], cut, extra, plain.get("shift", 0))
+        for name, weight in plain.get("owed", {}).items():
+            into.owe(Reference.named(schema, owed[name]), weight)
+        return into
 
     def weights(self) -> torch.Tensor:
         """Return the weight of each coordinate, all in one row."""

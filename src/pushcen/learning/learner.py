@@ -198,7 +198,8 @@ class Learner:
             tensors |= named("optimiser", save_optimiser(self._optimiser, self.model))
         for name, into in (("open", self._open), ("taken", self._taken)):
             if whole and into is not None:
-                tensors[name], plain[name] = into.total, into.plain()
+                tensors |= {name: into.row} | named(name, into.owed)
+                plain[name] = into.plain()
         return State({name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, plain)
 
     def restore(self, state: State) -> None:
@@ -211,7 +212,9 @@ class Learner:
         self._batches.bit_generator.state, self._clustering.bit_generator.state = plain["streams"]
         self._noise.restore(tensors)
         self._open, self._taken = (
-            Accumulator.restored(self.schema, tensors[name].to(self.device, copy=True), plain[name])
+            Accumulator.restored(
+                self.schema, tensors[name].to(self.device, copy=True), plain[name], part_of(name, tensors)
+            )
             if name in plain
             else None
             for name in ("open", "taken")

@@ -36,7 +36,7 @@ class PushCenLean(Method):
     bits: float = 2.0
     """Bits a weight, everything in a message counted: 0.05 to 4."""
     every: int = 300
-    """Optimiser steps without a new reference after which a client offers one; 0: only the common start is one."""
+    """Optimiser steps without a new reference after which a client offers one; 0: it never does."""
     receivers: int = 2
     """How many peers get each push (k)."""
     limit: int = 16
@@ -72,4 +72,4 @@ class PushCenLean(Method):
 
     def update(self) -> Update:
         """Train plainly; send differences in few bits."""
-        return CodedUpdate(Lean(self.bits), moves=self.every > 0)
+        return CodedUpdate(Lean(self.bits), moves=True)

@@ -216,12 +216,10 @@ class Channels:
     async def _bring(self, name: str, line: Line, fingerprint: bytes | None) -> bool:
         """Bring the reference that a payload is the difference to, unless it is there; return whether it is."""
         offers, member = self._me.offers, self._members.all.get(name)
-        if offers is None or offers.is_start(fingerprint):
+        if offers is None or offers.is_start(fingerprint) or (member and fingerprint in member.holds.values()):
             return True
         if member is None or (held := offers.find(fingerprint)) is None:
             return False
-        if fingerprint in member.holds.values():
-            return True
         try:
             pieces = self._parts(b"", held.payload.data, held.offer.signed.SerializeToString())
             self._metrics.bytes.labels("out").inc(len(held.payload))

@@ -15,11 +15,12 @@ from pushcen.codec import Payload, read_reference
 from pushcen.errors import CertificateError, LedgerError, ProtocolError
 from pushcen.learning import OFFER, Learner, Payloads
 from pushcen.protocol import UNIT, Farewell, Peer, PeerId, epoch_of, name_of
+from pushcen.references import HOLDS, ReferenceName
 from pushcen.runtime.claims import NOWHERE, Claims, Progress
 from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.offers import HeldReference, Offer, Offers, Plan
 from pushcen.runtime.security.records import Records, Said
-from pushcen.runtime.shared import Shared
+from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.state_folder import File, StateFolder
 from pushcen.runtime.wire import Hello, Signed
 
@@ -40,6 +41,7 @@ class DurablePeer:
         self._identity, self._log, self._metrics = shared.identity, shared.log, shared.metrics
         self._durable: dict[str, list[int]] = {}  # what is committed as credited
         self._committed = NOWHERE  # how far that is
+        self._holding: dict[ReferenceName, asyncio.Task[bool]] = {}  # references that are being written
         self._ledger, self._committing = ThreadPoolExecutor(1, "ledger"), asyncio.Lock()
 
     @property
@@ -59,6 +61,8 @@ class DurablePeer:
 
     def close(self) -> None:
         """Wait for commits that are under way."""
+        for task in self._holding.values():
+            task.cancel()
         self._ledger.shutdown()
 
     async def commit(
@@ -116,15 +120,18 @@ class DurablePeer:
         for name, address in saved.get("members", {}).items():
             self._members.meet(name, address, monotonic())
 
-    async def hold(self, offer: Offer, payload: Payload) -> bool:
-        """Hold a reference that came, and make that durable; return whether it is held."""
-        offers = self.offers
-        if offers is None:
-            return False
-        if not offers.hold(await self._written(offers, offer, payload)):
-            return False
-        await self.commit()
-        return True
+    async def hold(self, offers: Offers, offer: Offer, payload: Payload) -> bool:
+        """Hold a reference that came, and make that durable; return whether it is held.
+
+        That ends, though its caller hangs up; so few may wait for the disk at a time.
+        """
+        task = self._holding.get(offer.name)
+        if task is None:
+            if len(self._holding) >= HOLDS:
+                raise Refusal("busy", f"{len(self._holding)} references wait for the disk")
+            task = self._holding[offer.name] = asyncio.create_task(self._hold(offers, offer, payload))
+            task.add_done_callback(lambda _: self._holding.pop(offer.name))
+        return await asyncio.shield(task)
 
     async def served(self, plan: Plan, payloads: Payloads) -> None:
         """Note what was encoded by a plan. What is offered with it is held once that is committed."""
@@ -139,6 +146,12 @@ class DurablePeer:
         self.store.commit(values, files)
         if self.offers is not None:
             self.offers.tidy(values["references"])
+
+    async def _hold(self, offers: Offers, offer: Offer, payload: Payload) -> bool:
+        if not offers.hold(await self._written(offers, offer, payload)):
+            return False
+        await self.commit()
+        return True
 
     async def _written(self, offers: Offers, offer: Offer, payload: Payload) -> HeldReference:
         file = await self._shared.on_disk(self._ledger, lambda: offers.files.write(payload.data))

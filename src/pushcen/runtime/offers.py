@@ -171,8 +171,11 @@ class Offers:
 
     def hold(self, held: HeldReference) -> bool:
         """Hold a reference from the next commit on; return whether it is held. If it is not, its file is removed."""
-        name = held.offer.name
+        name, before = held.offer.name, self.held
         kept = self.names.hold(name, held)
+        for dropped in before:
+            if dropped.offer.name not in self.names.held:
+                self.files.drop(dropped.file.name)
         if name.owner == self._identity.name:  # as of a peer that lost its state: its next offer is a later one
             self.names.offered = max(self.names.offered, name.generation)
         if not kept or self.names.held[name] is not held:

@@ -54,9 +54,13 @@ class ReferenceFiles:
             )
         return data
 
+    def drop(self, name: str) -> None:
+        """Note that the next commit does not name a file; it is removed after that."""
+        self._unnamed.discard(name)
+
     def discard(self, name: str) -> None:
         """Remove a file that no commit will name."""
-        self._unnamed.discard(name)
+        self.drop(name)
         with contextlib.suppress(OSError):
             (self._folder / name).unlink(missing_ok=True)
 

@@ -160,7 +160,7 @@ class Service:
         """Take one reference in, unless it is here."""
         offers = self._offers
         assert offers is not None
-        async with asyncio.timeout(self._timeout):
+        async with asyncio.timeout(self._timeout) as limit:
             head, word, first = read_piece(await anext(pieces))
             if head:
                 raise Refusal("malformed", "a reference in an envelope")
@@ -172,7 +172,9 @@ class Service:
             with self._room(caller, OFFER, offers.size):
                 data = await self._rest(offers.size, first, pieces)
                 payload = await asyncio.get_running_loop().run_in_executor(None, offers.read, offer, data)
-        if not await asyncio.shield(self._me.hold(offer, payload)):  # a commit ends, though its caller hangs up
+                limit.reschedule(None)
+                held = await self._me.hold(offers, offer, payload)
+        if not held:
             raise Refusal("reference", f"{offer.name} is older than those held here")
         self._metrics.bytes.labels("in").inc(offers.size)
         self._metrics.references.labels("in").inc()

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
-from pushcen.learning import OFFER, Outcome, Payloads, Score, State, Work
-from pushcen.protocol import UNIT, Contact, name_of
+from pushcen.learning import OFFER, Learner, Outcome, Payloads, Score, State, Work
+from pushcen.protocol import UNIT, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.offers import Plan
@@ -96,8 +96,13 @@ class Trainer:
             return  # what was trained is kept; who this is, is not
         fresh = [(contact, part) for name, part in chosen if (contact := self._fresh(name, begun))]
         parts = [] if rules.weights.moves_mass else [part for _, part in fresh]
-        envelopes = client.finish([contact for contact, _ in fresh], payloads, parts)
-        await me.commit(trained.state.plain, files)
+        envelopes: list[Envelope] = []
+
+        def finished() -> Client[Learner]:
+            envelopes.extend(client.finish([contact for contact, _ in fresh], payloads, parts))
+            return client
+
+        await me.commit(trained.state.plain, files, finished)  # no other commit has the one without the other
         self._channels.send(envelopes)
         self._report(work, trained, begun)
 

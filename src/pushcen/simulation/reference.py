@@ -36,7 +36,7 @@ class CopyFolded(Job):
 
     def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:  # noqa: ARG002
         """Make the sum; None if there is nothing."""
-        sums = [into.total.cpu().double() for into in host.learners[client].folded]
+        sums = [into.copy().total.cpu().double() for into in host.learners[client].folded]
         return None, sum(sums[1:], sums[0]) if sums else None
 
 

@@ -25,7 +25,7 @@ except ImportError as error:
     raise OptionError("executor.kind = 'ray': Ray is not installed; pip install 'pushcen[ray]'") from error
 
 REFERENCES = 16
-"""How many references an actor keeps decoded."""
+"""How many references an actor keeps decoded, unless a task needs more."""
 
 
 class Promise(Ticket):
@@ -52,8 +52,7 @@ class Worker:
         """Run a task with `count` inputs, which may be differences to the references behind them; return its facts and
         its product.
         """
-        for base in things[count:]:
-            self._hold(base[OFFER], client)
+        self._hold([base[OFFER] for base in things[count:]], client)
         facts, product = self._host.run(client, jobs, [self._open(thing, client) for thing in things[:count]])
         if isinstance(facts, Outcome):
             facts = replace(facts, payloads={})  # they travel as the product
@@ -65,15 +64,16 @@ class Worker:
         schema = self._host.learners[client].schema
         return {part: Payload.parse(data, schema, self._references) for part, data in thing.items()}
 
-    def _hold(self, data: bytes, client: int) -> None:
-        """Read a reference, unless it is here."""
-        if data[:HEADER] in self._fingerprints:
-            return
-        reference = read_reference(Payload.parse(data, self._host.learners[client].schema))
-        self._fingerprints[data[:HEADER]] = reference.fingerprint
-        self._references[reference.fingerprint] = reference
-        if len(self._fingerprints) > REFERENCES:
-            oldest = next(iter(self._fingerprints))
+    def _hold(self, bases: Sequence[bytes], client: int) -> None:
+        """Read the references that a task needs, unless they are here; drop those that were needed longest ago."""
+        for data in bases:
+            fingerprint = self._fingerprints.pop(data[:HEADER], None)
+            if fingerprint is None:
+                reference = read_reference(Payload.parse(data, self._host.learners[client].schema))
+                fingerprint = reference.fingerprint
+                self._references[fingerprint] = reference
+            self._fingerprints[data[:HEADER]] = fingerprint
+        for oldest in list(self._fingerprints)[: -max(REFERENCES, len(bases))]:
             self._references.pop(self._fingerprints.pop(oldest), None)
 
 
