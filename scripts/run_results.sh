@@ -11,6 +11,7 @@ reproduce $central --rows pushcen,pushcen-paper,async-dfedavg,divshare,independe
 reproduce $central --rows pushcen,async-dfedavg,divshare,independent --seeds 2
 reproduce $central --rows pushcen --set method.full_after=0
 reproduce $central --rows pushcen --set method.full_after=0 --set method.strength=0.1
+reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean
 reproduce changes --dataset cifar10 --scale small
 reproduce table4 --dataset cifar10 --scale small
 reproduce table6 --dataset cifar10 --scale small

@@ -22,6 +22,7 @@ OTHER = {
     "newest_only": False,
     "receivers": 4,
     "every": 2,
+    "renew_after": 70,
     "parts": 7,
     "join_mass": True,
     "full_after": 9,
@@ -45,7 +46,7 @@ def test_an_option_has_the_same_name_in_the_method_and_in_the_rule_that_uses_it(
         options = [field.name for field in dataclasses.fields(method) if field.name in OTHER]
         one = method(**{name: OTHER[name] for name in options})
         made = one.rules(Place("a", {"a": ("b",), "b": ("a",)}))
-        used = {"every": one.moves, **options_of(made), **options_of(made.inbox), **options_of(made.outbox)}
+        used = {"renew_after": one.moves, **options_of(made), **options_of(made.inbox), **options_of(made.outbox)}
         assert {name: used[name] for name in options} == {name: OTHER[name] for name in options}, method
 
 

@@ -14,7 +14,7 @@ from pushcen.errors import ProtocolError
 HOLDS = 3
 """How many references a client holds, beside the model that all started from."""
 STRIDE = 8
-"""About how many optimiser steps everybody takes while an offer spreads: two compute events."""
+"""How many optimiser steps sooner a client offers a reference for each time that its coin falls heads in a row."""
 LIMIT = 2**62
 """Generations are below this."""
 
@@ -27,15 +27,15 @@ class ReferenceName(NamedTuple):
 
 
 class References:
-    """What one client holds, oldest first, with a handle for each; `every` says how often references move (0: never).
+    """What one client holds, oldest first, with a handle for each.
 
-    After `every` of its own optimiser steps with nothing newer a client offers a reference: steps, not compute events,
-    since a client with little data has many short ones. So that not everybody offers at once, each tosses a coin until
-    it falls tails, and waits a stride less for every head: of any number of clients one or two are first, and the
-    others hear of it in time. The first two waits are shorter, a half and three quarters: at the beginning
-    models move fast.
+    After `renew_after` of its own optimiser steps with nothing newer a client offers a reference (0: never): steps, not
+    compute events, since a client with little data has many short ones. So that not everybody offers at once, each
+    tosses a coin until it falls tails, and waits a stride less for every head: of any number of clients a few are
+    first, and the others hear of it in time. The first two waits are shorter, a half and three quarters: at the
+    beginning models move fast.
 
-    >>> mine, yours = References("ann", every=60), References("bob", every=60)
+    >>> mine, yours = References("ann", renew_after=60), References("bob", renew_after=60)
     >>> coin = Random(2)
     >>> [mine.due(coin, steps=10) for _ in range(3)]
     [None, None, ReferenceName(generation=1, owner='ann')]
@@ -45,11 +45,11 @@ class References:
     ReferenceName(generation=1, owner='ann')
     """
 
-    __slots__ = ("_every", "_me", "_wait", "held")
+    __slots__ = ("_me", "_renew_after", "_wait", "held")
 
-    def __init__(self, me: str, every: int) -> None:
+    def __init__(self, me: str, renew_after: int) -> None:
         self.held: dict[ReferenceName, Any] = {}
-        self._me, self._every = me, every
+        self._me, self._renew_after = me, renew_after
         self._wait = 0  # steps until an offer falls due; 0 until it is drawn
 
     @property
@@ -81,12 +81,12 @@ class References:
 
     def due(self, rng: Random, steps: int) -> ReferenceName | None:
         """Count the steps of a compute event; return the name under which to offer the own model now, or None."""
-        if not self._every:
+        if not self._renew_after:
             return None
         newest = self.newest
         generation = newest.generation if newest else 0
         if not self._wait:
-            self._wait = max(1, self._every * min(4, generation + 2) // 4)
+            self._wait = max(1, self._renew_after * min(4, generation + 2) // 4)
             while self._wait > STRIDE and rng.random() < 0.5:
                 self._wait -= STRIDE
         self._wait = max(0, self._wait - steps)

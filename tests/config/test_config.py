@@ -26,6 +26,7 @@ from pushcen.errors import OptionError, PushcenError
 from pushcen.folder import Folder, read_config
 from pushcen.methods import methods
 from pushcen.runs.forecast import forecast
+from pushcen.simulation import EvaluationOptions, NetworkOptions, ParticipationOptions
 
 
 def test_the_page_has_every_method_with_its_options():
@@ -290,3 +291,18 @@ def test_a_file_that_is_no_toml_is_refused_with_its_name(tmp_path):
     (tmp_path / "bad.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match=r"bad.toml"):
         load_config(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        (lambda: NetworkOptions(loss=2), "loss = 2: must be a number from 0 to 1"),
+        (lambda: NetworkOptions(latency=-1), "latency = -1: must be a number, 0 or more"),
+        (lambda: ParticipationOptions(stay=0), "stay = 0: must be a number above 0"),
+        (lambda: EvaluationOptions(reference=1), "reference = 1: must be true or false"),
+    ],
+)
+def test_a_section_made_in_python_names_its_own_options(section, said):
+    with pytest.raises(OptionError) as caught:
+        section()
+    assert str(caught.value) == said

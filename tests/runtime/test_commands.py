@@ -69,7 +69,7 @@ def test_what_cannot_be_is_told_in_one_line(tmp_path, words, told):
 
 def test_up_runs_a_network_whose_references_move(tmp_path):
     folder = tmp_path / "run"
-    method = ["method.name=pushcen-lean", "method.every=3", "runtime.start_with=2", "runtime.pause=0.05"]
+    method = ["method.name=pushcen-lean", "method.renew_after=3", "runtime.start_with=2", "runtime.pause=0.05"]
     settings = [word for setting in method for word in ("--set", setting)]
     done = pushcen("up", TINY, "--peers", 3, "--events", 12, "--folder", folder, *settings)
     assert done.exit_code == 0, done.output

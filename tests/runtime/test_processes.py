@@ -64,7 +64,9 @@ def survive(folder, *, peers, events, kills, chances, task, seconds, more=(), pr
     return network, moments
 
 
-@pytest.mark.parametrize("method", [{}, {"method.name": "pushcen-lean", "method.every": 12}], ids=["pushcen", "lean"])
+@pytest.mark.parametrize(
+    "method", [{}, {"method.name": "pushcen-lean", "method.renew_after": 12}], ids=["pushcen", "lean"]
+)
 def test_kills_at_every_moment_lose_and_make_no_mass(tmp_path, method):
     chances = {"train": 0.04, "write": 0.04, "commit": 0.06, "send": 0.02, "receive": 0.02}
     network, moments = survive(

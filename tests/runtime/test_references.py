@@ -31,8 +31,8 @@ from .tasks import tiny
 from .test_hostile import piece, pieces, state_of, victim, world_hello
 from .world import LIMIT, World, run, until
 
-QUICK = PushCenLean(every=4)
-STILL = PushCenLean(every=0)
+QUICK = PushCenLean(renew_after=4)
+STILL = PushCenLean(renew_after=0)
 
 
 def newest(node):

@@ -20,7 +20,7 @@ def name(generation, owner):
 @given(steps, st.randoms(use_true_random=False))
 def test_what_was_used_last_is_never_dropped_and_few_are_held(came, dice):
     """None: a message is encoded, to one of those that are held or to the start."""
-    references = ServedReferences("me", every=8)
+    references = ServedReferences("me", renew_after=8)
     for one in came:
         if one is None:
             some = dice.sample(list(references.held), dice.randint(0, len(references.held)))
@@ -34,7 +34,7 @@ def test_what_was_used_last_is_never_dropped_and_few_are_held(came, dice):
 
 
 def test_what_was_passed_over_goes_first_however_new_it_is():
-    references = ServedReferences("me", every=8)
+    references = ServedReferences("me", renew_after=8)
     for one in (name(2, "a"), name(3, "b"), name(900, "eve")):
         references.hold(one, None)
     references.served(name(2, "a"), [name(2, "a"), name(900, "eve")])
@@ -44,7 +44,7 @@ def test_what_was_passed_over_goes_first_however_new_it_is():
 
 
 def test_one_owner_pushes_out_its_own_only():
-    references = ServedReferences("me", every=8)
+    references = ServedReferences("me", renew_after=8)
     references.hold(name(2, "a"), None)
     references.hold(name(3, "b"), None)
     for generation in range(900, 950):
@@ -53,7 +53,7 @@ def test_one_owner_pushes_out_its_own_only():
 
 
 def test_what_is_of_no_use_puts_an_offer_off_for_a_while_and_leads_its_number_nowhere():
-    references, dice, events = ServedReferences("me", every=48), Random(0), 0
+    references, dice, events = ServedReferences("me", renew_after=48), Random(0), 0
     references.hold(name(7, "a"), None)
     references.served(name(7, "a"), [name(7, "a")])
     offer = None
@@ -66,7 +66,7 @@ def test_what_is_of_no_use_puts_an_offer_off_for_a_while_and_leads_its_number_no
 
 
 def test_a_peer_offers_no_name_twice():
-    references, dice, offers = ServedReferences("me", every=24), Random(0), []
+    references, dice, offers = ServedReferences("me", renew_after=24), Random(0), []
     for _ in range(40):
         if offer := references.due(dice, 12):
             offers.append(offer)
@@ -78,7 +78,7 @@ def test_a_peer_offers_no_name_twice():
 
 
 def test_numbers_cannot_run_out():
-    references = ServedReferences("me", every=2)
+    references = ServedReferences("me", renew_after=2)
     assert references.follows(name(FIRST, "a"))
     assert not references.follows(name(FIRST + 1, "a"))
     references.hold(name(5, "a"), None)
@@ -89,13 +89,13 @@ def test_numbers_cannot_run_out():
 
 
 def test_what_was_saved_goes_on_the_same():
-    one, dice = ServedReferences("a", every=90), Random(5)
+    one, dice = ServedReferences("a", renew_after=90), Random(5)
     for generation, owner in ((1, "b"), (2, "c"), (9, "eve")):
         one.hold(name(generation, owner), owner)
     one.served(name(2, "c"), list(one.held))
     one.due(dice, 12)
     one.offered = 4
-    other, twin = ServedReferences("a", every=90), Random()
+    other, twin = ServedReferences("a", renew_after=90), Random()
     other.restore(json.loads(json.dumps(one.save())))
     twin.setstate(dice.getstate())
     assert (other.held, other.used, other.newest, other.last) == (one.held, one.used, one.newest, one.last)

@@ -34,7 +34,7 @@ EVERYTHING = {
         delayed=0.25, earliest=1, latest=2, churn=0.25, stay=1, away=0.5, crashes=0.25, between=1
     ),
 }
-FOLDED = PushCenLean(bits=1, every=32, receivers=3, limit=2)
+FOLDED = PushCenLean(bits=1, renew_after=32, receivers=3, limit=2)
 WORLDS = {
     "plain": {},
     "everything": EVERYTHING,
@@ -44,9 +44,9 @@ WORLDS = {
         "collect": "start",
     },
     "every message": {"method": PushCen(clusters=4, receivers=3, limit=3, newest_only=False)},
-    "lean": {"method": PushCenLean(bits=1, every=32, receivers=3), **EVERYTHING},
+    "lean": {"method": PushCenLean(bits=1, renew_after=32, receivers=3), **EVERYTHING},
     "lean, farewells": {
-        "method": PushCenLean(bits=1, every=32, receivers=3),
+        "method": PushCenLean(bits=1, renew_after=32, receivers=3),
         "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
     },
     "lean, folded": {"method": FOLDED, **EVERYTHING},
@@ -70,7 +70,7 @@ def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
 
 
 def test_references_are_the_same_on_any_number_of_threads(tmp_path):
-    options = {**EVERYTHING, "horizon": 4.0, "method": PushCenLean(bits=1, every=32, receivers=3)}
+    options = {**EVERYTHING, "horizon": 4.0, "method": PushCenLean(bits=1, renew_after=32, receivers=3)}
     found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
     assert found[0] == found[1]
     assert found[0][0]["traffic"]["reference_bytes"] > 0

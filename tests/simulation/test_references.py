@@ -14,7 +14,7 @@ from pushcen.simulation.executors.threads import Threads
 from pushcen.simulation.jobs import Build, Encode
 from tests.simulation.worlds import run, task, world
 
-METHOD = PushCenLean(bits=1, every=48, receivers=3)
+METHOD = PushCenLean(bits=1, renew_after=48, receivers=3)
 
 
 def engine_of(**options):
@@ -153,7 +153,7 @@ def test_without_training_or_loss_mass_times_model_and_what_was_left_out_add_up_
     from pushcen.learning import TrainingOptions
 
     engine = engine_of(
-        method=PushCenLean(bits=1, every=60, receivers=2, newest_only=False, limit=64),
+        method=PushCenLean(bits=1, renew_after=60, receivers=2, newest_only=False, limit=64),
         training=TrainingOptions(batch=16, lr=1e-30),
         compute=ComputeOptions("constant"),
         horizon=12.0,

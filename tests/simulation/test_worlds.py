@@ -57,7 +57,10 @@ class Book(Quiet):
         self.rows.append(row)
 
 
-METHODS = {"pushcen": PushCen(clusters=4, receivers=3, limit=4), "lean": PushCenLean(every=48, receivers=3, limit=4)}
+METHODS = {
+    "pushcen": PushCen(clusters=4, receivers=3, limit=4),
+    "lean": PushCenLean(renew_after=48, receivers=3, limit=4),
+}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -1,4 +1,4 @@
-"""PushCen with messages of less than half a bit a weight: push-sum over differences to references that move.
+"""PushCen with messages of about a bit a weight: push-sum over differences to references that move.
 
 Push-sum is Kempe, Dobra and Gehrke's (FOCS 2003), https://doi.org/10.1109/SFCS.2003.1238221. How a model is sent, and
 which references there are, is ours: docs/codec.md.
@@ -33,11 +33,11 @@ class PushCenLean(Method):
     name: ClassVar[str] = "pushcen-lean"
     title: ClassVar[str] = "PushCen lean"
 
-    bits: float = 2.0
+    bits: float = 0.95
     """Bits a weight, everything in a message counted: 0.05 to 4."""
-    every: int = 300
+    renew_after: int = 120
     """Optimiser steps without a new reference after which a client offers one; 0: it never does."""
-    receivers: int = 2
+    receivers: int = 4
     """How many peers get each push (k)."""
     limit: int = 16
     """How many messages may wait (L); 0 means no bound."""
@@ -51,14 +51,14 @@ class PushCenLean(Method):
     """Steps of training after which a push splits mass evenly; after fewer, more is kept. 0: always evenly."""
 
     def __post_init__(self) -> None:
-        check_count("every", self.every)
+        check_count("renew_after", self.renew_after)
         self.update()
         self.rules(Place("check"))
 
     @property
     def moves(self) -> int:
-        """How often references move, in optimiser steps: `every`."""
-        return self.every
+        """How often references move, in optimiser steps."""
+        return self.renew_after
 
     def rules(self, place: Place) -> Rules:
         """Weigh the newest model of each sender by its mass."""

@@ -35,7 +35,7 @@ def plan(
     """Return the runs of an experiment, seed by seed, so that the first to be finished make a whole table.
 
     >>> from pushcen.reproduce.experiment import read
-    >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::21]
+    >>> [run.name for run in plan(read("table1"), "cifar10", "small", seeds=2)][::18]
     ['independent-alpha0.1-seed0', 'independent-alpha0.1-seed1']
     """
     base = load_config(world(dataset, scale))

@@ -136,7 +136,7 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
     return Table(f"{experiment.title}: {title}", columns, rows, notes)
 
 
-def _reached(point: Point, target: float) -> str | None:
+def _reached(point: Point, target: float) -> str:
     """Say how much was sent until the target was reached for good, seed by seed."""
     found = []
     for _, run in sorted(point.runs.items()):
@@ -144,7 +144,7 @@ def _reached(point: Point, target: float) -> str | None:
         below = [i for i, accuracy in enumerate(accuracies) if 100 * accuracy < target]
         first = below[-1] + 1 if below else 0
         found.append(size(sent[first]) if first < len(sent) else "not reached")
-    return ", ".join(found) or None
+    return ", ".join(found) or "-"
 
 
 def delayed_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:

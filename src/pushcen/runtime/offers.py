@@ -60,8 +60,8 @@ class Plan(NamedTuple):
 class Offers:
     """All that a peer knows of references, where they move. What is not committed is neither said nor used."""
 
-    def __init__(self, identity: Identity, learner: Learner, folder: Path, every: int) -> None:
-        self.names, self.files = ServedReferences(identity.name, every), ReferenceFiles(folder)
+    def __init__(self, identity: Identity, learner: Learner, folder: Path, renew_after: int) -> None:
+        self.names, self.files = ServedReferences(identity.name, renew_after), ReferenceFiles(folder)
         self.size = payload_size(learner.schema, OFFERED)
         self._identity, self._schema, self._start = identity, learner.schema, learner.update.references
         self._durable: frozenset[ReferenceName] = frozenset()

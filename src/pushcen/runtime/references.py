@@ -21,7 +21,7 @@ class ServedReferences(References):
     newest. A member that offers what is of no use to anybody can make others wait longer with
     their own offers, four times as long at most, and nothing else.
 
-    >>> mine = ServedReferences("ann", every=8)
+    >>> mine = ServedReferences("ann", renew_after=8)
     >>> good, useless = ReferenceName(3, "bob"), ReferenceName(500, "eve")
     >>> mine.hold(good, "model"), mine.hold(useless, "noise")
     (True, True)
@@ -32,8 +32,8 @@ class ServedReferences(References):
 
     __slots__ = ("_idle", "_passed", "last", "offered", "used")
 
-    def __init__(self, me: str, every: int) -> None:
-        super().__init__(me, every)
+    def __init__(self, me: str, renew_after: int) -> None:
+        super().__init__(me, renew_after)
         self.used: ReferenceName | None = None  # what the last message was the difference to; None: to the start
         self.offered = 0  # the newest generation that this peer has offered itself
         self._passed: set[ReferenceName] = set()
@@ -84,7 +84,7 @@ class ServedReferences(References):
         If nothing newer was of use for a long time, it waits no longer, whatever came.
         """
         self._idle += steps
-        if self._every and self._idle >= _PATIENCE * self._every:
+        if self._renew_after and self._idle >= _PATIENCE * self._renew_after:
             self._wait = 1
         if super().due(rng, steps) is None:
             return None

@@ -79,9 +79,9 @@ class ParticipationOptions:
 
     def __post_init__(self) -> None:
         for name in ("delayed", "churn", "crashes"):
-            check_number(f"participation.{name}", getattr(self, name), 0, 1)
+            check_number(name, getattr(self, name), 0, 1)
         for name in ("stay", "away", "between", "repair"):
-            check_number(f"participation.{name}", getattr(self, name), above=True)
+            check_number(name, getattr(self, name), above=True)
         check_number("earliest", self.earliest)
         check_number("latest", self.latest)
         check_order("earliest", self.earliest, "latest", self.latest)

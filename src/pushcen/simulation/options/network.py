@@ -40,10 +40,10 @@ class NetworkOptions:
 
     def __post_init__(self) -> None:
         for name in ("latency", "jitter", "bandwidth"):
-            check_number(f"network.{name}", getattr(self, name))
+            check_number(name, getattr(self, name))
         check_number("hold", self.hold, above=True)
         for name in ("loss", "duplicate", "reorder"):
-            check_number(f"network.{name}", getattr(self, name), 0, 1)
+            check_number(name, getattr(self, name), 0, 1)
         check_choice("notice", self.notice, NOTICES)
 
     @property

@@ -25,7 +25,7 @@ class EvaluationOptions:
     def __post_init__(self) -> None:
         check_number("every", self.every, above=True)
         for name in ("global_test", "reference", "per_client"):
-            check_flag(f"evaluation.{name}", getattr(self, name))
+            check_flag(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
