@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from pushcen.drawing import BLUE, GREEN, INK, ORANGE, PINK, SKY, YELLOW
+from pushcen.drawing import BLUE, GREEN, INK, ORANGE, PINK, YELLOW
 
 
 class Style(NamedTuple):
@@ -22,7 +22,7 @@ class Style(NamedTuple):
 
 _METHODS = {
     "pushcen": Style(BLUE, "-", "o", ""),
-    "pushcen-lean": Style(SKY, (0, (4, 1, 2, 1)), "*", "**"),
+    "pushcen-lean": Style("#5E3C99", (0, (4, 1, 2, 1)), "h", "**"),
     "async-dfedavg": Style(ORANGE, "--", "s", "//"),
     "swift": Style(GREEN, "-.", "^", "xx"),
     "divshare": Style(PINK, ":", "D", ".."),
