@@ -119,8 +119,9 @@ class LocalTraining:
         if not isinstance(loss, int | float | np.number) and not (isinstance(loss, torch.Tensor) and loss.numel() == 1):
             given = f"a tensor {form_of(loss)}" if isinstance(loss, torch.Tensor) else f"{loss!r:.40}"
             raise TaskError(f"{where}: the task's fit gave {given}: must be one number, the mean loss")
-        self._check_finite(float(loss), where, batches.newest)
-        return float(loss)
+        value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        self._check_finite(value, where, batches.newest)
+        return value
 
     def _where(self, event: int, optimiser: EventOptimiser) -> str:
         return f"{self._client}, event {event}, step {optimiser.steps + 1}"
