@@ -46,7 +46,7 @@ class EventOptimiser:
         """The optimiser's own."""
         return self._optimiser.param_groups
 
-    def zero_grad(self) -> None:
+    def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: ARG002
         """Release all gradients."""
         self._optimiser.zero_grad()
 

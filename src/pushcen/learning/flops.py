@@ -53,7 +53,7 @@ class StepCost:
 
     def __init__(self, model: nn.Module, fit: Any = None) -> None:
         self.total = 0.0
-        own = None if fit is None else (getattr(fit, "__module__", ""), getattr(fit, "__qualname__", repr(type(fit))))
+        own = getattr(getattr(fit, "func", fit), "__code__", type(fit))  # a partial's, a method's, a function's own
         self._model = (repr(model), own, *((p.shape, p.requires_grad) for p in model.parameters()))
 
     def run(self, shape: Any, step: Callable[[], torch.Tensor]) -> torch.Tensor:

@@ -80,8 +80,8 @@ class LocalTraining:
     def _gradient(self, optimiser: EventOptimiser, rows: torch.Tensor, where: str) -> float:
         """Set the gradients to those of a batch, a piece of it at a time; return its loss."""
         optimiser.zero_grad()
-        total = 0.0
-        for piece in rows.split(self._training.micro_batch or len(rows)):  # type: ignore[no-untyped-call]
+        total, size = 0.0, self._training.micro_batch
+        for piece in rows.split(size) if size else (rows,):  # type: ignore[no-untyped-call]
             with blaming(where, ()):
                 inputs, targets = self.on_device(self._gather(piece))
             with blaming(where, self._trained, (inputs, targets)):
