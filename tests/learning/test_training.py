@@ -11,7 +11,7 @@ from safetensors.torch import load, save
 from torch import nn
 
 from pushcen.errors import OptionError, TaskError
-from pushcen.learning import CentroidUpdate, Learner, ScheduleOptions, State, Task, TrainingOptions, Work
+from pushcen.learning import CentroidUpdate, Learner, ScheduleOptions, State, Task, TrainingOptions, Update, Work
 from pushcen.learning.optimiser import _classes, optimiser_class, trial
 from pushcen.learning.optimiser_state import load_optimiser, save_optimiser
 from tests.learning.tasks import tiny_data, tiny_model
@@ -186,6 +186,16 @@ def test_a_name_counts_in_any_case():
 def test_muon_refuses_a_bias_and_names_the_client():
     with pytest.raises(OptionError, match=r"training\.optimiser = 'muon': client 7: Muon only supports 2D"):
         learner_of(TrainingOptions(optimiser="muon"))
+
+
+def test_an_optimiser_that_refuses_a_gradient_is_told_with_the_client_and_the_step():
+    model, rows = nn.EmbeddingBag(9, 4, sparse=True), torch.arange(40).reshape(20, 2) % 9
+    task = Task(model, (rows, torch.arange(20) % 4))
+    learner = Learner(task, Update(), TrainingOptions(batch=8, optimiser="rmsprop"), client="client 7")
+    with pytest.raises(
+        TaskError, match="client 7, event 1, step 1: RMSprop: RMSprop does not support sparse gradients"
+    ):
+        learner.step(Work(1, []))
 
 
 def test_a_group_has_options_of_its_own_and_the_first_that_matches_counts():

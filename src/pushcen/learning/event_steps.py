@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
+from pushcen.errors import TaskError
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
@@ -32,14 +33,20 @@ class EventOptimiser:
         update: Update,
         trained: Sequence[nn.Parameter],
         training: TrainingOptions,
+        client: str = "the client",
         event: int = 1,
         planned: int = 1,
     ) -> None:
         self._optimiser, self._update, self._trained = optimiser, update, trained
         self._clip, self._schedule = training.clip, None if training.schedule.flat else training.schedule
-        self._event, self._planned = event, planned
+        self._client, self._event, self._planned = client, event, planned
         self.steps = 0
         """How many there were in this event."""
+
+    @property
+    def where(self) -> str:
+        """Whose step comes next, and which it is."""
+        return f"{self._client}, event {self._event}, step {self.steps + 1}"
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -59,7 +66,10 @@ class EventOptimiser:
         if self._clip:
             clip_grad_norm_(self._trained, self._clip)
         self._update.before_step()
-        self._optimiser.step()
+        try:
+            self._optimiser.step()
+        except Exception as error:  # such as that of most optimisers on sparse gradients
+            raise TaskError(f"{self.where}: {type(self._optimiser).__name__}: {error}") from error
         self._update.after_step()
         self.steps += 1
 

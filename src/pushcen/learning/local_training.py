@@ -56,11 +56,11 @@ class LocalTraining:
         update.start(self._model)
         self.cost.total = 0.0
         planned = self._training.steps(self.samples)
-        stepping = EventOptimiser(optimiser, update, self._trained, self._training, event, planned)
+        stepping = EventOptimiser(optimiser, update, self._trained, self._training, self._client, event, planned)
         if self._task.fit is None:
             total = 0.0
             for rows in self._rows(draw):
-                total += self._gradient(stepping, rows, self._where(event, stepping))
+                total += self._gradient(stepping, rows)
                 stepping.step()
             loss = total / stepping.steps
         else:
@@ -77,10 +77,10 @@ class LocalTraining:
             for begin in range(0, max(self.samples - batch, 0) + 1, batch):
                 yield order[begin : begin + batch]
 
-    def _gradient(self, optimiser: EventOptimiser, rows: torch.Tensor, where: str) -> float:
+    def _gradient(self, optimiser: EventOptimiser, rows: torch.Tensor) -> float:
         """Set the gradients to those of a batch, a piece of it at a time; return its loss."""
         optimiser.zero_grad()
-        total, size = 0.0, self._training.micro_batch
+        total, size, where = 0.0, self._training.micro_batch, optimiser.where
         for piece in rows.split(size) if size else (rows,):  # type: ignore[no-untyped-call]
             with blaming(where, ()):
                 inputs, targets = self.on_device(self._gather(piece))
@@ -101,7 +101,7 @@ class LocalTraining:
         """Let the task's own function train, and check that it has; return the loss that it gives."""
 
         def gather(rows: torch.Tensor) -> Any:
-            with blaming(self._where(event, optimiser), ()):
+            with blaming(optimiser.where, ()):
                 return self.on_device(self._gather(rows))
 
         batches = Batches(lambda: self._rows(draw), gather, planned, self.cost)
@@ -109,7 +109,7 @@ class LocalTraining:
         try:
             loss = fit(learner, batches)
         except Exception as error:
-            with blaming(self._where(event, optimiser), self._trained, batches.newest):
+            with blaming(optimiser.where, self._trained, batches.newest):
                 raise error
         finally:
             batches.close()
@@ -122,9 +122,6 @@ class LocalTraining:
         value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         self._check_finite(value, where, batches.newest)
         return value
-
-    def _where(self, event: int, optimiser: EventOptimiser) -> str:
-        return f"{self._client}, event {event}, step {optimiser.steps + 1}"
 
     def _check_finite(self, loss: float, where: str, batch: Any) -> None:
         if not math.isfinite(loss):
