@@ -24,6 +24,7 @@ from pushcen.config import (
 from pushcen.config.config import BUILDER
 from pushcen.errors import OptionError, PushcenError
 from pushcen.folder import Folder, read_config
+from pushcen.learning import TrainingOptions
 from pushcen.methods import methods
 from pushcen.runs.forecast import forecast
 from pushcen.simulation import EvaluationOptions, NetworkOptions, ParticipationOptions
@@ -36,6 +37,12 @@ def test_the_page_has_every_method_with_its_options():
     common = {"receivers", "limit", "mass", "newest_only", "join_mass", "full_after"}  # told once, around the table
     for name, method in methods().items():
         assert set(re.findall(r"`(\w+)`", rows[name])) == {field.name for field in fields(method)} - common
+
+
+def test_the_page_has_every_option_of_training():
+    page = (Path(__file__).parents[2] / "docs" / "config.md").read_text("utf-8").split("## Training")[1].split("##")[0]
+    told = [name for cell in re.findall(r"^\| (`.*?) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(told) == sorted(field.name for field in fields(TrainingOptions))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,14 @@ def test_the_page_has_every_method_with_its_options():
         ({"methods": {"pushcen": {"recievers": 3}}}, "methods.pushcen.recievers = 3: no such key. Did you mean"),
         ({"methods": {"pushcan": {}}}, "methods = 'pushcan': there is no such method"),
         ({"training": {"lr": -1}}, "training.lr = -1.0: must be a number above 0"),
+        ({"training": {"options": {"beta": 1}}}, "training.options = {'beta': 1}: adam has no beta; it has amsgrad"),
+        ({"training": {"groups": [{"lr": 0.1}]}}, "training.groups = {'lr': 0.1}: must have match"),
+        ({"training": {"groups": {"lr": 0.1}}}, "training.groups = {'lr': 0.1}: must be a list, each a table"),
+        (
+            {"training": {"schedule": {"kind": "cosine"}}},
+            "training.schedule.over = 0: must be a whole number, 1 or more",
+        ),
+        ({"training": {"schedule": "cosine"}}, "training.schedule = 'cosine': must be a section, with kind, unit"),
         ({"data": {"partition": "iid", "alpha": 0.1}}, "data.alpha = 0.1: partition iid has no such option"),
         ({"task": {"model": "cn"}}, "task.model = 'cn': must be one of cnn, lenet, resnet18"),
         (
@@ -193,6 +208,15 @@ VALUES = st.fixed_dictionaries(
         "evaluation.every": st.floats(0.01, 10),
         "meters.names": st.lists(st.sampled_from(["mass", "traffic", "kept"]), unique=True),
         "training.lr": st.floats(1e-9, 1),
+        "training.optimiser": st.sampled_from(["adam", "adamw", "radam"]),
+        "training.options": st.fixed_dictionaries(
+            {}, optional={"betas": st.just([0.5, 0.9]), "eps": st.floats(1e-9, 1)}
+        ),
+        "training.groups": st.lists(
+            st.fixed_dictionaries({"match": st.text("ab*.", min_size=1), "lr": st.floats(0.1, 1)})
+        ),
+        "training.schedule.warm_up": st.integers(0, 99),
+        "training.per_client.epochs": st.lists(st.integers(1, 9), min_size=1) | st.just("1..5"),
         "data.source": st.text(min_size=1, max_size=20),
         "data.alpha": st.floats(0.01, 10),
     },
@@ -216,14 +240,17 @@ def test_a_config_survives_its_file(tmp_path_factory, values):
     assert [path.name for path in folder.iterdir()] == ["config.toml"]
 
 
+WORDY = ("data.source", "training.options", "training.groups")  # which TOML writes in another way than Python
+
+
 @given(VALUES)
 def test_flags_say_the_same_as_values(values):
     flags = {
         key: Text(str(value).lower() if isinstance(value, bool) else repr(value).strip("'"))
         for key, value in values.items()
-        if key != "data.source"
+        if key not in WORDY
     }
-    given_so = {key: value for key, value in values.items() if key != "data.source"}
+    given_so = {key: value for key, value in values.items() if key not in WORDY}
     assert load_config("digits", flags) == load_config("digits", given_so)
 
 

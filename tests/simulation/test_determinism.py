@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pushcen.errors import RunError
+from pushcen.learning import PerClientOptions, ScheduleOptions, TrainingOptions
 from pushcen.methods import DivShare, PushCen, PushCenLean, Swift
 from pushcen.simulation import (
     METERS,
@@ -34,6 +36,11 @@ EVERYTHING = {
         delayed=0.25, earliest=1, latest=2, churn=0.25, stay=1, away=0.5, crashes=0.25, between=1
     ),
 }
+TRAINING = TrainingOptions(
+    optimiser="rmsprop", lr=1e-2, clip=1.0, micro_batch=5, label_smoothing=0.1, options={"centered": True},
+    groups=({"match": "2.*", "lr": 0.02},), schedule=ScheduleOptions("cosine", unit="steps", over=50, warm_up=5),
+    per_client=PerClientOptions(epochs=(1, 2), batch="8..16", lr="0.001..0.02"),
+)  # fmt: skip
 FOLDED = PushCenLean(bits=1, renew_after=32, receivers=3, limit=2)
 WORLDS = {
     "plain": {},
@@ -50,6 +57,7 @@ WORLDS = {
         "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
     },
     "lean, folded": {"method": FOLDED, **EVERYTHING},
+    "all of training": {"training": TRAINING, **EVERYTHING},
     "swift": {"method": Swift(), "neighbours": NeighbourOptions(kind="graph", degree=2)},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),
@@ -65,6 +73,14 @@ def files(folder):
 
 def test_any_number_of_threads_gives_the_same_bytes(tmp_path):
     options = {**EVERYTHING, "horizon": 3.0, "function": norm_task}
+    found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("optimiser", ["rmsprop", "adafactor"])
+def test_clients_that_train_differently_are_the_same_on_any_number_of_threads(tmp_path, optimiser):
+    training = replace(TRAINING, optimiser=optimiser, options={})
+    options = {**EVERYTHING, "horizon": 3.0, "training": training}
     found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
     assert found[0] == found[1]
 

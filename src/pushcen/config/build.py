@@ -156,7 +156,7 @@ def _adapter(hint: Any) -> "pydantic.TypeAdapter[Any]":
 
 
 def _option(hint: Any, value: Any, key: str, problems: list[str]) -> Any:
-    readings = [_typed(value), str(value)] if isinstance(value, Text) else [value]
+    readings = [_typed(value), str(value)] if isinstance(value, Text) else [_table(value)]
     for reading in readings:
         try:  # as JSON, where a list may be a tuple and nothing else is bent: "1" is no number, 1 is no text
             return _adapter(hint).validate_json(json.dumps(reading), strict=True)
@@ -170,6 +170,13 @@ def _with_keys(at: str, names: Iterable[str], error: Exception) -> str:
     """Return the error of a section with the full keys of its options."""
     said = renamed(str(error), {name: at + name for name in names})
     return said if said.startswith(at) else f"{at.rstrip('.')}: {said}"
+
+
+def _table(value: Any) -> Any:
+    """Return a value; in a table that has no types of its own, a flag's text is what TOML makes of it."""
+    if isinstance(value, Mapping):
+        return {name: _table(inner) for name, inner in value.items()}
+    return _typed(value) if isinstance(value, Text) else value
 
 
 def _typed(text: str) -> Any:

@@ -15,11 +15,14 @@ from pushcen.methods import method_named
 
 def load_config(source: str | Path | Mapping[str, Any] = "digits", settings: Mapping[str, Any] | None = None) -> Config:
     """Read a config: a TOML file, a preset by its name or nested values, with single settings by their full keys."""
-    values = dict(source) if isinstance(source, Mapping) else read_toml(source)
-    values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+    values = _copied(source) if isinstance(source, Mapping) else read_toml(source)
     for key, value in (settings or {}).items():
         put(values, key, value)
     return Config.of(values)
+
+
+def _copied(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _copied(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def presets() -> list[str]:

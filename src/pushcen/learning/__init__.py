@@ -4,8 +4,11 @@ Nothing here knows who sent what, or when: weights come as numbers, models as pa
 """
 
 from pushcen.learning.centroid import CentroidUpdate
+from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.learner import Learner
+from pushcen.learning.per_client import PerClientOptions
 from pushcen.learning.samples import Samples
+from pushcen.learning.schedule import ScheduleOptions
 from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
@@ -15,13 +18,17 @@ from pushcen.learning.work import OFFER, Model, Outcome, Payloads, Score, State,
 __all__ = [
     "OFFER",
     "OFFERED",
+    "Batches",
     "CentroidUpdate",
     "CodedUpdate",
+    "FitLearner",
     "Learner",
     "Model",
     "Outcome",
     "Payloads",
+    "PerClientOptions",
     "Samples",
+    "ScheduleOptions",
     "Score",
     "State",
     "Task",

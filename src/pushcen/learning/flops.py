@@ -1,6 +1,7 @@
 """How many floating-point operations training takes, by torch's own formulas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -50,9 +51,10 @@ class StepCost:
     640.0
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, fit: Any = None) -> None:
         self.total = 0.0
-        self._model = (repr(model), *((p.shape, p.requires_grad) for p in model.parameters()))
+        own = getattr(getattr(fit, "func", fit), "__code__", type(fit))  # a partial's, a method's, a function's own
+        self._model = (repr(model), own, *((p.shape, p.requires_grad) for p in model.parameters()))
 
     def run(self, shape: Any, step: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a step on a batch of this shape, and add its cost."""
@@ -65,6 +67,22 @@ class StepCost:
             result = step()
         self.total += known
         return result
+
+    @contextmanager
+    def counting(self, shape: Any) -> Iterator[None]:
+        """Add the cost of what runs in here, a user's own step on a batch of this shape."""
+        known = _known.get((self._model, shape))
+        if known is None:
+            counter = _Counter()
+            try:
+                with counter:
+                    yield
+                _known[self._model, shape] = counter.total
+            finally:
+                self.total += counter.total
+        else:
+            self.total += known
+            yield
 
 
 def shape_of(inputs: Any) -> Any:

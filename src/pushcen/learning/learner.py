@@ -19,7 +19,7 @@ from pushcen.learning.local_training import LocalTraining
 from pushcen.learning.mistakes import all_finite
 from pushcen.learning.modules import device_named, extra_state, schema_of
 from pushcen.learning.noise import Noise
-from pushcen.learning.optimiser import load_optimiser, save_optimiser
+from pushcen.learning.optimiser_state import load_optimiser, save_optimiser
 from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
 from pushcen.learning.task import Task
@@ -70,7 +70,7 @@ class Learner:
         self.update.meet(self.model)
         travel = set(map(id, self.schema.tensors(self.model)))
         self._home = [tensor for tensor in self.frozen.trained if id(tensor) not in travel]
-        self._optimiser = training.optimise(self.frozen.trained)
+        self._optimiser = training.optimise(self.model, client)
         self.local = LocalTraining(self.task, self.model, self.frozen.trained, training, client)
         extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
@@ -206,7 +206,7 @@ class Learner:
         """Take over what `save` returned; the learner goes on bit for bit."""
         tensors, plain = state
         self.model.load_state_dict(part_of("model", tensors) | plain.get("extra", {}))
-        self._optimiser = self.training.optimise(self.frozen.trained)
+        self._optimiser = self.training.optimise(self.model, self.client)
         load_optimiser(self._optimiser, self.model, part_of("optimiser", tensors))
         self.update.restore(State(part_of("update", tensors), plain["update"]))
         self._batches.bit_generator.state, self._clustering.bit_generator.state = plain["streams"]
@@ -234,7 +234,7 @@ class Learner:
                 self.add(payload, weight, into)
             into.write_mean(self.model)
         if work.adopts:
-            self._optimiser = self.training.optimise(self.frozen.trained)
+            self._optimiser = self.training.optimise(self.model, self.client)
             self.update.reset()
         self.update.merge(0 if work.adopts else work.own, messages)
         return 2.0 * self.schema.size * (len(messages) + bool(into is not None))

@@ -1,7 +1,8 @@
 """The steps that a client trains in one event, on its own data, with an error that says where one failed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.errors import DivergenceError
+from pushcen.errors import DivergenceError, OptionError, TaskError
 from pushcen.learning import samples as data
+from pushcen.learning.event_steps import Batches, EventOptimiser, FitLearner
 from pushcen.learning.flops import StepCost, shape_of
-from pushcen.learning.mistakes import blaming, has_nan
+from pushcen.learning.mistakes import blaming, form_of, has_nan
 from pushcen.learning.modules import number_type
 from pushcen.learning.task import Task, one_loss
 from pushcen.learning.training import TrainingOptions
@@ -33,14 +35,18 @@ class LocalTraining:
     def __init__(
         self, task: Task, model: nn.Module, trained: Sequence[nn.Parameter], training: TrainingOptions, client: str
     ) -> None:
-        self._task, self._model, self._trained = task, model, trained
+        self._task, self._model, self._trained = _smoothed(task, model, training, client), model, trained
         self._training, self._client = training, client
         self._device = next(iter(trained)).device
         self._gather = data.gatherer(task.train, f"the training data of {client}")
         self._number = number_type(model)
         self.samples = data.count(task.train)
-        self.cost = StepCost(model)
+        self.cost = StepCost(model, task.fit)
         """What the newest event's steps cost."""
+        if task.fit and training.micro_batch:
+            raise OptionError(
+                f"training.micro_batch = {training.micro_batch!r}: {client}: must be 0 where the task has its own fit"
+            )
 
     def run(
         self, optimiser: torch.optim.Optimizer, update: Update, draw: np.random.Generator, event: int
@@ -48,27 +54,79 @@ class LocalTraining:
         """Train for an event, in an order that `draw` decides; return the mean loss and the number of steps."""
         self._model.train()
         update.start(self._model)
-        batch, total, steps, self.cost.total = self._training.batch, 0.0, 0, 0.0
+        self.cost.total = 0.0
+        planned = self._training.steps(self.samples)
+        stepping = EventOptimiser(optimiser, update, self._trained, self._training, self._client, event, planned)
+        if self._task.fit is None:
+            total = 0.0
+            for rows in self._rows(draw):
+                total += self._gradient(stepping, rows)
+                stepping.step()
+            loss = total / stepping.steps
+        else:
+            loss = self._fit(self._task.fit, stepping, draw, event, planned)
+        optimiser.zero_grad()
+        update.end()
+        return loss, stepping.steps
+
+    def _rows(self, draw: np.random.Generator) -> Iterator[torch.Tensor]:
+        """Yield the numbers of the samples of each batch of an event."""
+        batch = self._training.batch
         for _ in range(self._training.epochs):
             order = torch.from_numpy(draw.permutation(self.samples))
             for begin in range(0, max(self.samples - batch, 0) + 1, batch):
-                steps += 1
-                where = f"{self._client}, event {event}, step {steps}"
-                with blaming(where, ()):
-                    inputs, targets = self.on_device(self._gather(order[begin : begin + batch]))
-                with blaming(where, self._trained, (inputs, targets)):
-                    backward = partial(self._backward, optimiser, inputs, targets)
-                    value = float(self.cost.run(shape_of(inputs), backward))
-                if not math.isfinite(value):
-                    why = "the batch has NaN" if has_nan((inputs, targets)) else "a smaller training.lr may help"
-                    raise DivergenceError(f"{where}: the loss is {value}; {why}")
-                total += value
-                update.before_step()
-                optimiser.step()
-                update.after_step()
+                yield order[begin : begin + batch]
+
+    def _gradient(self, optimiser: EventOptimiser, rows: torch.Tensor) -> float:
+        """Set the gradients to those of a batch, a piece of it at a time; return its loss."""
         optimiser.zero_grad()
-        update.end()
-        return total / steps, steps
+        total, size, where = 0.0, self._training.micro_batch, optimiser.where
+        for piece in rows.split(size) if size else (rows,):  # type: ignore[no-untyped-call]
+            with blaming(where, ()):
+                inputs, targets = self.on_device(self._gather(piece))
+            with blaming(where, self._trained, (inputs, targets)):
+                backward = partial(self._backward, inputs, targets, len(piece) / len(rows))
+                value = float(self.cost.run(shape_of(inputs), backward))
+            self._check_finite(value, where, (inputs, targets))
+            total += value
+        return total
+
+    def _backward(self, inputs: Any, targets: Any, share: float) -> torch.Tensor:
+        loss = self.loss(inputs, targets)[0]
+        loss = loss if share == 1 else loss * share
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss.detach()
+
+    def _fit(self, fit: Any, optimiser: EventOptimiser, draw: np.random.Generator, event: int, planned: int) -> float:
+        """Let the task's own function train, and check that it has; return the loss that it gives."""
+
+        def gather(rows: torch.Tensor) -> Any:
+            with blaming(optimiser.where, ()):
+                return self.on_device(self._gather(rows))
+
+        batches = Batches(lambda: self._rows(draw), gather, planned, self.cost)
+        learner = FitLearner(self._model, optimiser, self._task, self._training, self._client, event, self.loss)
+        try:
+            loss = fit(learner, batches)
+        except Exception as error:
+            with blaming(optimiser.where, self._trained, batches.newest):
+                raise error
+        finally:
+            batches.close()
+        where = f"{self._client}, event {event}"
+        if not optimiser.steps:
+            raise TaskError(f"{where}: the task's fit made no step: learner.optimiser.step() must change the weights")
+        if not isinstance(loss, int | float | np.number) and not (isinstance(loss, torch.Tensor) and loss.numel() == 1):
+            given = f"a tensor {form_of(loss)}" if isinstance(loss, torch.Tensor) else f"{loss!r:.40}"
+            raise TaskError(f"{where}: the task's fit gave {given}: must be one number, the mean loss")
+        value = float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        self._check_finite(value, where, batches.newest)
+        return value
+
+    def _check_finite(self, loss: float, where: str, batch: Any) -> None:
+        if not math.isfinite(loss):
+            why = "the batch has NaN" if has_nan(batch) else "a smaller training.lr may help"
+            raise DivergenceError(f"{where}: the loss is {loss}; {why}")
 
     def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
         """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""
@@ -84,8 +142,19 @@ class LocalTraining:
         """Bring a batch to where the model is; what is float64 takes the model's own type."""
         return data.to_device(batch, self._device, self._number)
 
-    def _backward(self, optimiser: torch.optim.Optimizer, inputs: Any, targets: Any) -> torch.Tensor:
-        optimiser.zero_grad()
-        loss = self.loss(inputs, targets)[0]
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
+
+def _smoothed(task: Task, model: nn.Module, training: TrainingOptions, client: str) -> Task:
+    """Return the task with a loss that smooths labels while the model trains, if that is asked for."""
+    smoothing = training.label_smoothing
+    if not smoothing:
+        return task
+    if task.loss is not nn.functional.cross_entropy:
+        raise OptionError(
+            f"training.label_smoothing = {smoothing!r}: {client}: must be 0 where the task has a loss of its own"
+        )
+
+    def loss(outputs: Any, targets: Any) -> torch.Tensor:
+        amount = smoothing if model.training else 0.0
+        return nn.functional.cross_entropy(outputs, targets, label_smoothing=amount)
+
+    return replace(task, loss=loss)

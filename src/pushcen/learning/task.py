@@ -74,6 +74,7 @@ class Task:
     `model(inputs)` is called with a batch (with `*inputs` if they are a tuple or list, `**inputs` if a dict).
     `loss(outputs, targets)` is a mean over the batch; `metric` gives one number a sample, and higher is better.
     `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
+    `fit(learner, batches)` trains for an event in place of the loop, and returns the mean loss.
     """
 
     model: nn.Module
@@ -82,6 +83,7 @@ class Task:
     loss: Callable[[Any, Any], torch.Tensor] = nn.functional.cross_entropy
     metric: Callable[[Any, Any], torch.Tensor] = correct
     share: Share | None = None
+    fit: Callable[[Any, Any], Any] | None = None
 
     def check(self, client: str) -> None:
         """Refuse what is no model or no function; `client` names whose task it is.
@@ -99,9 +101,9 @@ class Task:
             raise TaskError(
                 f"{client}: {empty} of the model is on the meta device: must have values, by load_weights, say"
             )
-        for name in ("loss", "metric", "share"):
+        for name in ("loss", "metric", "share", "fit"):
             given = getattr(self, name)
-            if not callable(given) and not (name == "share" and given is None):
+            if not callable(given) and not (name in ("share", "fit") and given is None):
                 raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")
 
 

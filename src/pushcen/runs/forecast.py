@@ -4,8 +4,9 @@ import statistics
 from dataclasses import dataclass
 
 from pushcen.config import Config
-from pushcen.learning import Learner, TaskFunction, build_task
+from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task
 from pushcen.learning.samples import count
+from pushcen.simulation.options.clients import client_training
 from pushcen.streams import stream
 
 _AT_MOST = 200  # clients that are looked at; of more, so many evenly spread ones stand for all
@@ -56,7 +57,7 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     looked = range(0, config.clients, -(-config.clients // _AT_MOST))
     first, samples, tests = _clients(config, task or config.task_function(), looked)
     joins = config.participation.join_times(config.clients, config.seed)
-    steps = [config.training.steps(one) for one in samples]
+    steps = [_training(config, client).steps(one) for client, one in zip(looked, samples, strict=True)]
     paces = [config.compute.pace(client, s, config.seed) for client, s in zip(looked, steps, strict=True)]
     spans = [max(0.0, config.horizon - joins.get(client, 0.0)) for client in looked]
     events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
@@ -87,11 +88,15 @@ def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Lea
     for client in looked:
         task = build_task(function, client, config.clients, config.seed)
         if learner is None:
-            learner = Learner(task, config.method.update(), config.training, client=f"client {client}")
+            learner = Learner(task, config.method.update(), _training(config, client), client=f"client {client}")
         samples.append(count(task.train))
         tests.append(count(task.test) if task.test is not None else 0)
     assert learner is not None
     return learner, samples, tests
+
+
+def _training(config: Config, client: int) -> TrainingOptions:
+    return client_training(config.training, client, config.seed)
 
 
 def _receivers(config: Config) -> float:
@@ -105,6 +110,5 @@ def _receivers(config: Config) -> float:
 
 
 def _client_memory(config: Config, model: int, message: int) -> int:
-    momenta = {"adam": 2, "adamw": 2, "sgd": int(config.training.momentum > 0)}[config.training.optimiser]
     waiting = min(getattr(config.method, "limit", 0) or config.clients, config.clients)
-    return model * (1 + momenta) + waiting * message
+    return model * (1 + config.training.memory_factor) + waiting * message

@@ -127,6 +127,10 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
+    for name, given in setup.training.per_client.given().items():
+        raise OptionError(
+            f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
+        )
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
     learner = Learner(task, method.update(), setup.training, client=identity.name, seed=seed)

@@ -13,6 +13,7 @@ from pushcen.learning import Learner, Samples, TaskFunction, TrainingOptions, bu
 from pushcen.learning.modules import changing_tensors
 from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
+from pushcen.simulation.options.clients import client_training
 from pushcen.streams import seed_of
 
 
@@ -37,7 +38,8 @@ class MakeLearner:
         """Make a client's learner. All start from the same weights."""
         task = build_task(self.task, client, self.clients, seed_of(self.seed, "initial weights"))
         seed = seed_of(self.seed, "learner", client)
-        return Learner(task, self.method.update(), self.training, client=f"client {client}", seed=seed)
+        training = client_training(self.training, client, self.seed)
+        return Learner(task, self.method.update(), training, client=f"client {client}", seed=seed)
 
 
 @dataclass

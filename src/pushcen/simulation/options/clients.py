@@ -1,4 +1,4 @@
-"""What clients do when: how long a compute event lasts, in pseudo-time; late joins, churn, crashes."""
+"""What clients do when: how they train, how long that lasts, in pseudo-time; late joins, churn, crashes."""
 
 import json
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from random import Random
 
 from pushcen.checks import check_choice, check_flag, check_number, check_order
 from pushcen.errors import OptionError
+from pushcen.learning import TrainingOptions
 from pushcen.streams import stream
 
 KINDS = ("steps", "constant", "classes", "heavy")
@@ -109,6 +110,17 @@ class ParticipationOptions:
     def crashing(self, clients: int, seed: int) -> set[int]:
         """Return the clients that crash now and then."""
         return set(stream(seed, "crashes").sample(range(clients), round(self.crashes * clients)))
+
+
+def client_training(training: TrainingOptions, client: int, seed: int) -> TrainingOptions:
+    """Return how a client trains: `training.per_client` decided, each range by a stream of its own.
+
+    >>> from pushcen.learning import PerClientOptions
+    >>> training = TrainingOptions(per_client=PerClientOptions(epochs="1..9", lr=(0.1, 0.01)))
+    >>> [(own.epochs, own.lr) for own in (client_training(training, client, seed=0) for client in range(3))]
+    [(7, 0.1), (9, 0.01), (1, 0.1)]
+    """
+    return training.of_client(client, lambda option: stream(seed, "training", option, client))
 
 
 def read_joins(path: Path, clients: int) -> dict[int, float]:
