@@ -14,7 +14,7 @@ from pushcen.starters import KINDS
 def commands(folder):
     """The commands of its README, without what is said of each."""
     return [
-        line.partition("#")[0].split() for line in (folder / "README.md").read_text().splitlines() if "    " == line[:4]
+        line.partition("#")[0].split() for line in (folder / "README.md").read_text().splitlines() if line[:4] == "    "
     ]
 
 

@@ -10,7 +10,7 @@ def new(
     folder: Annotated[Path, typer.Argument(metavar="NAME", help="A new folder.")],
     kind: Annotated[str, typer.Option(help="images, table, text or own.")] = "own",
 ) -> None:
-    """Write a starting point: a commented task with a test, a config, and a README of three commands that work at once."""
+    """Write a starting point: a commented task with a test, a config, a README of three commands that work at once."""
     from pushcen.starters import write_starter
 
     written = write_starter(folder, kind)
