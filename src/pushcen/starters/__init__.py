@@ -1,4 +1,4 @@
-"""Starting points for a task of one's own, as `pushcen new` writes them: a commented task, its test, a config, a README.
+"""Starting points for a task of one's own, as `pushcen new` writes them: a task, its test, a config, a README.
 
 Each is a folder here, of files as they are written; those that tools would take for sources end in `.txt`.
 """
