@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import codec, data, network, peer, report, reproduce, simulate
+from pushcen.cli import codec, data, network, new, peer, report, reproduce, simulate
 from pushcen.errors import TransientError
 
 
@@ -75,6 +75,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 for _command in (
+    new.new,
     simulate.simulate,
     simulate.compare,
     simulate.sweep,
