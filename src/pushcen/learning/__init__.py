@@ -5,8 +5,9 @@ Nothing here knows who sent what, or when: weights come as numbers, models as pa
 
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.learner import Learner
+from pushcen.learning.metrics import correct, pooled
 from pushcen.learning.samples import Samples
-from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
+from pushcen.learning.task import Task, TaskFunction, build_task, load_task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
 from pushcen.learning.weights import load_weights
@@ -34,4 +35,5 @@ __all__ = [
     "correct",
     "load_task",
     "load_weights",
+    "pooled",
 ]
