@@ -1,4 +1,4 @@
-"""Metrics by name, over a client's outputs and over those of many, agree with scikit-learn; what cannot be is refused."""
+"""Metrics by name are scikit-learn's, over a client's outputs and those of many; what cannot be is refused."""
 
 import math
 import sys
@@ -150,7 +150,13 @@ def test_a_client_with_one_class_counts_where_all_are_pooled():
 @pytest.mark.parametrize(
     ("name", "outputs", "targets", "loss", "told"),
     [
-        ("auroc", SCORES[:, 0], NUMBERS[:, 0], nn.MSELoss(), r"the outputs are \[7\] float32, and a target is .* 0 and 1"),
+        (
+            "auroc",
+            SCORES[:, 0],
+            NUMBERS[:, 0],
+            nn.MSELoss(),
+            r"the outputs are \[7\] float32, and a target is .* 0 and 1",
+        ),
         ("f1", SCORES, NUMBERS[:, 0], CROSS, r"\[7, 8\] float32, the targets \[7\] float32: f1 needs a score for each"),
         ("accuracy", SCORES[:, 0], LABELS[:, 0], nn.MSELoss(), r"from where on they are yes: BCEWithLogitsLoss"),
         ("accuracy", SCORES[:, :3], CLASSES, CROSS, r"a target is \d: must be from 0 to 2"),
@@ -225,7 +231,10 @@ def twice(outputs, targets):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ("acuracy", r"the task's metric is 'acuracy': did you mean accuracy\? There are accuracy, top5, balanced_accuracy, f1"),
+        (
+            "acuracy",
+            r"the task's metric is 'acuracy': did you mean accuracy\? There are accuracy, top5",
+        ),
         ("nothing like it", r"the task's metric is 'nothing like it': There are accuracy"),
         ("math:nothing", r"the task's metric = 'math:nothing': module math has no nothing"),
         (f"{__name__}:Needs", r"cannot be made without arguments .*: give the Task the object itself"),

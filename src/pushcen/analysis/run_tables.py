@@ -74,13 +74,10 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
 
 def _other_figures(groups: Sequence[Group]) -> dict[str, Column]:
     """Return columns for the first metric pooled over clients, and for all other metrics that the groups have."""
-    found: dict[str, Column] = {}
-    for measure in [one for group in groups for one in group.runs[0].measures]:
-        if measure.name != groups[0].measure.name:
-            found[measure.name] = Column(measure.heading, measure.show)
-        if measure.pooled:
-            found[f"{measure.name}_pooled"] = Column(f"{measure.title}, pooled", measure.show)
-    return found
+    first = measure_of(groups)
+    found = {f"{first.name}_pooled": Column(f"{first.title}, pooled", first.show)} if first.pooled else {}
+    others = [measure for group in groups for measure in group.runs[0].measures[1:]]
+    return found | {other.name: Column(other.heading, other.show) for other in others}
 
 
 def caveats(groups: Iterable[tuple[str, Sequence[Run]]]) -> list[str]:
