@@ -2,6 +2,7 @@
 
 import math
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def batches_of(outputs, targets, sizes=(7, 30, 13), loss=0.0):
     begin = 0
     for size in sizes:
         rows = slice(begin, begin + size)
-        yield Scored(outputs[rows], targets[rows], loss, size, size, "client 7")
+        yield Scored(outputs[rows], targets[rows], loss, size, "client 7")
         begin += size
 
 
@@ -69,6 +70,12 @@ def test_pixels_and_tokens_count_like_samples_and_those_of_minus_100_do_not(name
     kept = truth.flatten() != -100
     flat = tokens.flatten(0, 1)[kept], truth.flatten()[kept]
     assert value(name, tokens, truth, sizes=(7,)) == pytest.approx(value(name, *flat, sizes=(len(flat[1]),)))
+
+
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(ignore_index=255), partial(CROSS, ignore_index=255)])
+def test_the_target_that_a_loss_ignores_is_left_out(loss):
+    truth = torch.where(torch.arange(50) < 10, 255, CLASSES)
+    assert value("f1", SCORES, truth, loss) == pytest.approx(value("f1", SCORES[10:], CLASSES[10:], sizes=(40,)))
 
 
 def test_metrics_of_labels_are_scikit_learns():
@@ -118,8 +125,8 @@ def test_metrics_of_numbers_are_scikit_learns():
 def test_perplexity_is_the_exponential_of_all_loss_over_all_tokens():
     [metric] = metrics_of(["perplexity"], CROSS, "client 7")
     one, other = metric.start(), metric.start()
-    one.update(Scored(None, None, 2.0, 10, 3, "client 7"))
-    other.update(Scored(None, None, 1.0, 30, 3, "client 8"))
+    one.update(Scored(None, None, 2.0, 10, "client 7"))
+    other.update(Scored(None, None, 1.0, 30, "client 8"))
     assert one.value() == pytest.approx(math.exp(2.0))
     assert pooled([one, other]) == pytest.approx(math.exp(50 / 40))
 
@@ -142,7 +149,7 @@ def test_a_client_with_one_class_counts_where_all_are_pooled():
     truth = (torch.arange(50) >= 25).long()
     halves = [metric.start(), metric.start()]
     for half, rows in zip(halves, (slice(25), slice(25, 50)), strict=True):
-        half.update(Scored(SCORES[rows, :2], truth[rows], 0.0, 25, 25, "client 7"))
+        half.update(Scored(SCORES[rows, :2], truth[rows], 0.0, 25, "client 7"))
         assert math.isnan(half.value())
     assert pooled(halves) == pytest.approx(sk.roc_auc_score(truth, SCORES[:, 1] - SCORES[:, 0]), rel=1e-6)
 
@@ -159,7 +166,7 @@ def test_a_client_with_one_class_counts_where_all_are_pooled():
         ),
         ("f1", SCORES, NUMBERS[:, 0], CROSS, r"\[7, 8\] float32, the targets \[7\] float32: f1 needs a score for each"),
         ("accuracy", SCORES[:, 0], LABELS[:, 0], nn.MSELoss(), r"from where on they are yes: BCEWithLogitsLoss"),
-        ("accuracy", SCORES[:, :3], CLASSES, CROSS, r"a target is \d: must be from 0 to 2"),
+        ("f1", SCORES[:, :3], CLASSES, CROSS, r"a target is \d: must be from 0 to 2"),
         ("top5", SCORES[:, :5], CLASSES % 5, CROSS, r"top5 needs scores of six classes at least"),
         ("rmse", SCORES, CLASSES, CROSS, r"\[7, 8\] float32, the targets \[7\] int64: rmse needs both in one form"),
         ("f1", {"logits": SCORES}, CLASSES, CROSS, r"f1 needs a tensor each"),
@@ -169,7 +176,7 @@ def test_a_metric_that_does_not_fit_the_outputs_is_told_with_what_would(name, ou
     [metric] = metrics_of([name], loss, "client 7")
     few = outputs if isinstance(outputs, dict) else outputs[:7]
     with pytest.raises(ValueError, match=told):
-        metric.start().update(Scored(few, targets[:7], 0.0, 7, 7, "client 7"))
+        metric.start().update(Scored(few, targets[:7], 0.0, 7, "client 7"))
 
 
 class Kappa:
@@ -202,7 +209,7 @@ def test_a_class_with_update_and_compute_is_a_metric_and_is_pooled():
 def test_outputs_that_are_too_many_are_not_kept(monkeypatch):
     for name in ("own", "classes"):
         monkeypatch.setattr(sys.modules[f"pushcen.learning.metrics.{name}"], "MOST", 100)
-    batch = Scored(SCORES, CLASSES, 0.0, 50, 50, "client 7")
+    batch = Scored(SCORES, CLASSES, 0.0, 50, "client 7")
     [own, area] = metrics_of([Kappa(), "auroc"], CROSS, "client 7")
     one = own.start()
     one.update(batch)

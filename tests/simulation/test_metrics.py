@@ -156,3 +156,19 @@ def test_a_metric_that_cannot_be_ends_the_run_before_anything_is_trained(tmp_pat
     with pytest.raises(TaskError, match=r"client 5, evaluation: .*a target is .*: auroc needs a score for each class"):
         run(tmp_path, wrong, horizon=1.0)
     assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_run_that_goes_on_with_another_metric_starts_its_best_anew(tmp_path):
+    def by(metric):
+        def made(client, clients):
+            one = numbers(client, clients)
+            one.metric = metric
+            return one
+
+        return made
+
+    options = {"horizon": 4.0, "participation": SOME_LATE}
+    assert run(tmp_path, by("rmse"), observer=Stops(2), **options)["status"] == "interrupted"
+    summary = run(tmp_path, by("r2"), resume=True, **options)
+    assert summary["best_r2"]["r2"] >= summary["final"]["r2"]
+    assert summary["delayed"]["best"] < 1

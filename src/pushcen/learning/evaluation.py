@@ -59,7 +59,7 @@ def _note(learner: "Learner", samples: Samples, count: int, tallies: "Sequence[T
 
 def _scored(learner: "Learner", inputs: Any, targets: Any, samples: int) -> Scored:
     loss, outputs = learner.local.loss(inputs, targets)
-    return Scored(outputs, targets, float(loss), samples, samples, learner.client)
+    return Scored(outputs, targets, float(loss), samples, learner.client)
 
 
 def rehearse(learner: "Learner") -> None:
@@ -67,11 +67,11 @@ def rehearse(learner: "Learner") -> None:
 
     Nothing is changed by it, no stream is drawn from. What is undefined for so few is no mistake.
     """
-    if learner.task.test is None:
+    if learner.task.test is None or not (count := data.count(learner.task.test)):
         return
     tallies, modes = [metric.start() for metric in learner.metrics], [one.training for one in learner.model.modules()]
     with undisturbed(), blaming(f"{learner.client}, evaluation", ()):
-        _note(learner, learner.task.test, min(_FEW, data.count(learner.task.test)), tallies)
+        _note(learner, learner.task.test, min(_FEW, count), tallies)
     for module, training in zip(learner.model.modules(), modes, strict=True):
         module.training = training
     for tally in tallies:

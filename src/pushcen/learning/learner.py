@@ -80,7 +80,7 @@ class Learner:
         extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
         self._taken: Accumulator | None = None
-        if (task.metric, metric) != (None, "accuracy"):
+        if task.metric is not None or metric != "accuracy":
             rehearse(self)
         self.events = self.failures = 0  # how many events there were, and how many of the newest in a row have failed
 

@@ -134,10 +134,10 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
     columns += [Column("row", left=True), Column("seeds"), Column(measure.heading, decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("to its base", points), Column("a push", size)]
     columns += [Column("sent in all", size), Column("of it references", size)]
-    goal = f"{target:g}{' %' if measure.percent else ''}"
-    columns += [Column(f"sent until {goal}", left=True)] if target else []
     notes = _notes(found, effects=True)
     if target:
+        goal = f"{target:g}{' %' if measure.percent else ''}"
+        columns.append(Column(f"sent until {goal}", left=True))
         notes.append(
             f"sent until {goal}: at the evaluation from which on {measure.title} stays there; a seed after another."
         )

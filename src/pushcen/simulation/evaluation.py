@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pushcen.errors import OptionError
 from pushcen.learning import Outcome, Score, Work
-from pushcen.measure import written
+from pushcen.measure import ACCURACY, written
 from pushcen.protocol import Envelope
 from pushcen.simulation import scores
 from pushcen.simulation.client import TRAFFIC, SimulatedClient
@@ -179,12 +179,18 @@ class Evaluator:
     def save(self) -> dict[str, Any]:
         """Return the state that `restore` takes."""
         names = ("flops", "loss", "rows", "last", "best", "failures")
-        return {name: getattr(self, name) for name in names} | {"meters": {m.name: m.save() for m in self.meters}}
+        measured = {} if self.measures[0] == ACCURACY else {"metric": self.measures[0].name}
+        state = {name: getattr(self, name) for name in names} | measured
+        return state | {"meters": {m.name: m.save() for m in self.meters}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `save` returned."""
-        meters = state.pop("meters")
+        meters, metric = state.pop("meters"), state.pop("metric", ACCURACY.name)
         for name, value in state.items():
             setattr(self, name, value)
+        if metric != self.measures[0].name:  # the task has another one by now: what was best by the old one is not
+            self.best = None
+            for node in self._engine.nodes:
+                node.best = None
         for meter in self.meters:
             meter.restore(meters[meter.name])

@@ -9,8 +9,6 @@ from torch.nn import functional
 
 from pushcen.learning.mistakes import form_of
 
-IGNORED = -100
-"""The target that PyTorch's losses leave out."""
 CLASSES = (functional.cross_entropy, functional.nll_loss, nn.CrossEntropyLoss, nn.NLLLoss)
 """Losses of a score for each class."""
 LOGITS = (
@@ -49,16 +47,19 @@ class Meaning(NamedTuple):
     """Whether they are a score for each class, of which one is right."""
     threshold: float | None = None
     """Above which an output says yes, if each is yes or no."""
+    ignored: int = -100
+    """The target that is left out."""
 
     @classmethod
     def of(cls, loss: Any) -> "Meaning":
         """Return what is known of a loss.
 
-        >>> Meaning.of(nn.BCELoss()).threshold, Meaning.of(functional.cross_entropy).classes
-        (0.5, True)
+        >>> Meaning.of(nn.BCELoss()).threshold, Meaning.of(nn.CrossEntropyLoss(ignore_index=255)).ignored
+        (0.5, 255)
         """
         threshold = 0.0 if is_one_of(loss, LOGITS) else 0.5 if is_one_of(loss, PROBABILITIES) else None
-        return cls(is_one_of(loss, CLASSES), threshold)
+        ignored = getattr(loss, "keywords", {}).get("ignore_index", getattr(loss, "ignore_index", -100))
+        return cls(is_one_of(loss, CLASSES), threshold, ignored if isinstance(ignored, int) else -100)
 
 
 class Decisions(NamedTuple):
@@ -88,7 +89,7 @@ class Decisions(NamedTuple):
 
 
 def decisions(outputs: Any, targets: Any, meaning: Meaning, metric: str) -> Decisions:
-    """Return outputs as decisions; positions whose target is -100 are left out.
+    """Return outputs as decisions; positions whose target the loss ignores (-100) are left out.
 
     Classes are the second dimension, as for PyTorch's losses, or else the last; or each output has a target of its own.
 
@@ -116,9 +117,9 @@ def decisions(outputs: Any, targets: Any, meaning: Meaning, metric: str) -> Deci
             "class, [samples, classes], and whole numbers, [samples]; or targets of 0 and 1, of the outputs' form"
         )
     scores, truth = _rows(outputs, dim), targets.reshape(-1).long()
-    if bool((left_out := truth == IGNORED).any()):
+    if bool((left_out := truth == meaning.ignored).any()):
         scores, truth = scores[~left_out], truth[~left_out]
-    if len(truth) and not 0 <= int(truth.min()) <= int(truth.max()) < scores.shape[1]:
+    if metric != "accuracy" and len(truth) and not 0 <= int(truth.min()) <= int(truth.max()) < scores.shape[1]:
         wrong = int(truth.min() if truth.min() < 0 else truth.max())
         raise ValueError(f"a target is {wrong}: must be from 0 to {scores.shape[1] - 1}, by the outputs' classes")
     return Decisions(scores, truth)
@@ -138,7 +139,7 @@ def numbers(outputs: Any, targets: Any, metric: str) -> tuple[torch.Tensor, torc
         raise ValueError(
             f"the outputs are {form_of(outputs)}, the targets {form_of(targets)}: {metric} needs both in one form"
         )
-    return aligned.detach().double(), targets.double()
+    return aligned.detach().cpu().double(), targets.cpu().double()
 
 
 def mean_squared_error(outputs: Any, targets: Any) -> torch.Tensor:

@@ -195,7 +195,7 @@ def _starts(meaning: Meaning) -> dict[str, Callable[[], Tally]]:
 
 
 def _by_sample(function: Callable[[Any, Any], Any], batch: Scored) -> tuple[float, int]:
-    return total_of(function(batch.outputs, batch.targets), batch.samples, batch.client), batch.samples
+    return total_of(function(batch.outputs, batch.targets), batch.count, batch.client), batch.count
 
 
 def _right(meaning: Meaning, batch: Scored) -> tuple[float, int]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from pushcen.learning.metrics.forms import numbers
 
@@ -27,8 +26,7 @@ class Scored:
     loss: float
     """A mean."""
     count: int
-    """What it is a mean over: samples, or tokens."""
-    samples: int
+    """What it is a mean over, and how many rows outputs and targets have: samples, or tokens."""
     client: str
 
 
@@ -151,7 +149,8 @@ class VarianceTally(Tally):
 
     def update(self, batch: Scored) -> None:
         """Add a batch, whose mean is another one."""
-        outputs, targets = (one.flatten(1).cpu() if one.dim() > 1 else one[:, None].cpu() for one in _r2(batch))
+        both = numbers(batch.outputs, batch.targets, "r2")
+        outputs, targets = (one.flatten(1) if one.dim() > 1 else one[:, None] for one in both)
         mean = targets.mean(0)
         errors, around = (outputs - targets).square().sum(0), (targets - mean).square().sum(0)
         self.merge(VarianceTally(len(targets), errors, mean, around))
@@ -171,7 +170,3 @@ class VarianceTally(Tally):
             return math.nan
         varies = self.around > 0
         return float((1 - self.errors[varies] / self.around[varies]).mean())
-
-
-def _r2(batch: Scored) -> tuple[torch.Tensor, torch.Tensor]:
-    return numbers(batch.outputs, batch.targets, "r2")
