@@ -201,7 +201,7 @@ class Kappa:
 def test_a_class_with_update_and_compute_is_a_metric_and_is_pooled():
     expected = sk.cohen_kappa_score(CLASSES, SCORES.argmax(1))
     assert value(f"{__name__}:Kappa", SCORES, CLASSES) == pytest.approx(expected)
-    assert value(Kappa(), SCORES, CLASSES) == pytest.approx(expected)
+    assert value(Kappa(), SCORES, CLASSES) == value(Kappa, SCORES, CLASSES) == pytest.approx(expected)
     [metric] = metrics_of([Kappa()], CROSS, "client 7")
     assert metric.measure.heading == "Kappa, lower is better"
 

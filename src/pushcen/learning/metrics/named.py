@@ -117,7 +117,7 @@ def _metric(given: Any, meaning: Meaning, client: str, *, alone: bool) -> Metric
     if isinstance(given, str) and ":" not in given:
         name = _known(given, client)
         return Metric(MEASURES[name], _starts(meaning)[name])
-    thing = _located(given, client) if isinstance(given, str) else given
+    thing = _made(_located(given, client) if isinstance(given, str) else given, client)
     if hasattr(thing, "update") and hasattr(thing, "compute"):
         return Metric(_measure_of(thing, type(thing).__name__, client, pooled=True), partial(ObjectTally, thing))
     if not callable(thing):
@@ -146,17 +146,19 @@ def _known(given: str, client: str) -> str:
 
 def _located(given: str, client: str) -> Any:
     try:
-        thing = locate(given, "metric")
+        return locate(given, "metric")
     except PushcenError as error:
         raise TaskError(f"{client}: the task's {error}") from None
-    if not isinstance(thing, type):
-        return thing
+
+
+def _made(thing: Any, client: str) -> Any:
+    """Return an object of a class, and anything else as it is."""
     try:
-        return thing()
+        return thing() if isinstance(thing, type) else thing
     except Exception as error:
         raise TaskError(
-            f"{client}: the task's metric = {given!r}: cannot be made without arguments ({told(error)}): give the Task "
-            "the object itself, or a class of your own that needs none"
+            f"{client}: the task's metric {thing.__name__} cannot be made without arguments ({told(error)}): give the "
+            "Task the object itself, or a class of your own that needs none"
         ) from error
 
 
