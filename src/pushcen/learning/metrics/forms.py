@@ -52,12 +52,12 @@ class Meaning(NamedTuple):
 
     @classmethod
     def of(cls, loss: Any) -> "Meaning":
-        """Return what is known of a loss.
+        """Return what is known of a loss; None is one that the model brings, whose outputs are logits.
 
         >>> Meaning.of(nn.BCELoss()).threshold, Meaning.of(nn.CrossEntropyLoss(ignore_index=255)).ignored
         (0.5, 255)
         """
-        threshold = 0.0 if is_one_of(loss, LOGITS) else 0.5 if is_one_of(loss, PROBABILITIES) else None
+        threshold = 0.0 if loss is None or is_one_of(loss, LOGITS) else 0.5 if is_one_of(loss, PROBABILITIES) else None
         ignored = getattr(loss, "keywords", {}).get("ignore_index", getattr(loss, "ignore_index", -100))
         return cls(is_one_of(loss, CLASSES), threshold, ignored if isinstance(ignored, int) else -100)
 

@@ -224,7 +224,8 @@ def _errors(metric: str, batch: Scored) -> tuple[float, int]:
 def usual(loss: Any, metric: Any, targets: Any) -> tuple[Any, Any]:
     """Return loss and metric of a task, with those that it does not bring chosen by some of its `targets`.
 
-    Numbers are a regression: mean squared error and RMSE. Rows that add up to one are distributions over classes.
+    Numbers are a regression: mean squared error and RMSE. Rows that add up to one are distributions over classes. A loss
+    of None is the model's own.
 
     >>> usual(torch.nn.functional.cross_entropy, None, torch.tensor([0.5, 2.5]))[1]
     'rmse'
@@ -236,9 +237,11 @@ def usual(loss: Any, metric: Any, targets: Any) -> tuple[Any, Any]:
     if loss is torch.nn.functional.cross_entropy:
         loss = forms.mean_squared_error
     if metric is None:
-        yes_or_no = Meaning.of(loss).threshold is not None
-        is_number = loss is forms.mean_squared_error or forms.is_one_of(loss, forms.NUMBERS)
-        metric = "accuracy" if yes_or_no else "rmse" if is_number else "loss"
+        one_each = loss is None and targets.numel() == len(targets)
+        if one_each or loss is forms.mean_squared_error or forms.is_one_of(loss, forms.NUMBERS):
+            metric = "rmse"
+        else:
+            metric = "loss" if Meaning.of(loss).threshold is None else "accuracy"
     return loss, metric
 
 
