@@ -43,12 +43,12 @@ class Result:
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """A row for each evaluation: time, accuracy, loss, bytes_sent, ..."""
+        """A row for each evaluation: time, accuracy (or another metric), loss, bytes_sent, ..."""
         return self.run.frame()
 
     @property
     def clients(self) -> "pd.DataFrame":
-        """The accuracy of each client (with `evaluation.per_client`): times down, clients across."""
+        """The accuracy, or first metric, of each client (with `evaluation.per_client`): times down, clients across."""
         return self.run.client_frame()
 
     @property
@@ -56,8 +56,8 @@ class Result:
         """The closing table."""
         return Comparison({self.run.method: self}).table
 
-    def plot(self, figure: str = "accuracy") -> "Figure | None":
-        """Draw accuracy, delayed, accuracy_bytes or mass, as a figure of matplotlib."""
+    def plot(self, figure: str = "") -> "Figure | None":
+        """Draw accuracy (or what else the run is measured by), delayed, accuracy_bytes or mass, with matplotlib."""
         return Comparison({self.run.method: self}).plot(figure)
 
     def _repr_html_(self) -> str:
@@ -93,14 +93,21 @@ class Comparison(Mapping[str, Result]):
 
         return comparison(group([result.run for result in self.values()]))
 
-    def plot(self, figure: str = "accuracy") -> "Figure | None":
-        """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw."""
+    def plot(self, figure: str = "") -> "Figure | None":
+        """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw.
+
+        Runs that are measured by something else have its name in place of accuracy; it is drawn if nothing is named.
+        """
         from pushcen.analysis import group
-        from pushcen.analysis.figures import FIGURES
+        from pushcen.analysis.figures import figures_of
+        from pushcen.analysis.groups import measure_of
         from pushcen.checks import check_choice
 
-        check_choice("figure", figure, tuple(FIGURES))
-        return FIGURES[figure][1](group([result.run for result in self.values()]))
+        groups = group([result.run for result in self.values()])
+        figures = figures_of(measure_of(groups))
+        figure = figure or next(iter(figures))
+        check_choice("figure", figure, tuple(figures))
+        return figures[figure][1](groups)
 
     def _repr_html_(self) -> str:
         return self.table.to("html")

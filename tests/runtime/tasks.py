@@ -33,3 +33,13 @@ def frozen(client, clients):
     if client == 1:
         made.model[0].bias.data += 1e-6
     return made
+
+
+def numbers(client, clients):
+    """A regression, by several metrics."""
+    rng = torch.Generator().manual_seed(client)
+    inputs = torch.randn(96, 8, generator=rng)
+    targets = inputs[:, 0] - inputs[:, 1]
+    model = torch.nn.Linear(8, 1)
+    metric = ["rmse", "mae", "loss"]
+    return Task(model, (inputs[:64], targets[:64]), (inputs[64:], targets[64:]), metric=metric)

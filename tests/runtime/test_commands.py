@@ -211,3 +211,20 @@ def test_peers_whose_frozen_parts_differ_are_refused_and_it_is_told_in_one_line(
     assert " runs something else: frozen.0.bias = [16] float32 " in said
     assert said.split(": ")[1].endswith("ended with 2")
     assert "{" not in said
+
+
+def test_up_shows_peers_by_the_metric_of_their_task(tmp_path):
+    folder = tmp_path / "run"
+    settings = ["--set", "runtime.pause=0.05", "--set", "runtime.evaluate_every=1"]
+    done = pushcen("up", "tests.runtime.tasks:numbers", "--peers", 2, "--events", 4, "--folder", folder, *settings)
+    assert done.exit_code == 0, done.output
+    assert "RMSE" in done.output
+    assert "accuracy" not in done.output
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["metric"]["name"] == "rmse"
+    assert summary["best_rmse"]["rmse"] <= summary["final"]["rmse"]
+    assert summary["final"]["rmse_worst_tenth"] == max(summary["final"]["clients"].values())
+    assert 0 < summary["final"]["mae"] <= summary["final"]["rmse"]
+    row = json.loads((folder / "p0" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert {"rmse", "mae", "test_loss", "loss", "metric"} <= row.keys()
+    assert "accuracy" not in row

@@ -139,7 +139,7 @@ def test_a_hundred_kills_lose_and_make_no_mass_and_do_not_hurt(tmp_path):
         calm.wait(1200)
     finally:
         calm.stop()
-    killed, unharmed = (statistics.fmean(map(one.accuracy, one.names)) for one in (network, calm))
+    killed, unharmed = (statistics.fmean(map(one.score, one.names)) for one in (network, calm))
     assert killed > unharmed - 0.03, (killed, unharmed)
 
 
@@ -166,7 +166,7 @@ def test_eight_peers_on_digits_are_as_good_as_the_simulators_clients(tmp_path, m
             network.stop()
         assert network.audit().balanced
         assert statistics.median(row["seconds"] for name in network.names for row in network.rows(name)) < 0.4
-        real.append(statistics.fmean(map(network.accuracy, network.names)))
+        real.append(statistics.fmean(map(network.score, network.names)))
         world = {"clients": 8, "seed": seed, "horizon": float(events), "collect": "end", "compute.kind": "constant"}
         config = load_config("digits", {**world, **method, "participation.delayed": 0.0})
         simulated.append(launch(config, tmp_path / f"simulated{seed}").last["accuracy"])

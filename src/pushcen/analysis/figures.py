@@ -4,10 +4,11 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pushcen.analysis.groups import Group, looks
+from pushcen.analysis.groups import Group, looks, measure_of
 from pushcen.analysis.style import Style
 from pushcen.analysis.units import size, unit
 from pushcen.drawing import canvas, drawing, legend_below
+from pushcen.measure import ACCURACY, Measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,37 +17,41 @@ _TIME = "pseudo-time"
 
 
 def accuracy(groups: Sequence[Group]) -> "Figure | None":
-    """Draw accuracy over pseudo-time, the mean over clients; with a band over seeds, or over clients for one run."""
-    bands = [group.band("accuracy") for group in groups]
+    """Draw accuracy over pseudo-time, the mean over clients; with a band over seeds, or over clients for one run.
+
+    Here and below, accuracy stands for whatever the groups are measured by.
+    """
+    measure = measure_of(groups)
+    bands = [group.band(measure.name) for group in groups]
     if not any(band.times for band in bands):
         return None
     with drawing():
         figure, axes = canvas()
         for group, band, style in zip(groups, bands, looks(groups), strict=True):
-            _line(axes, band.times, _percent(band.mean), style, group.label)
+            _line(axes, band.times, _scaled(measure, band.mean), style, group.label)
             if len(group.runs) > 1:
-                axes.fill_between(
-                    band.times, _percent(band.low), _percent(band.high), color=style.colour, alpha=0.18, linewidth=0
-                )
+                low, high = _scaled(measure, band.low), _scaled(measure, band.high)
+                axes.fill_between(band.times, low, high, color=style.colour, alpha=0.18, linewidth=0)
         alone = groups[0] if len(groups) == 1 and len(groups[0].runs) == 1 else None
-        if alone and (spread := alone.band("accuracy_sd")).times == bands[0].times:
+        if alone and (spread := alone.band(f"{measure.name}_sd")).times == bands[0].times:
             low = [mean - sd for mean, sd in zip(bands[0].mean, spread.mean, strict=True)]
             high = [mean + sd for mean, sd in zip(bands[0].mean, spread.mean, strict=True)]
             axes.fill_between(
-                spread.times, _percent(low), _percent(high), color=style.colour, alpha=0.15, linewidth=0,
-                label="± SD over clients",
+                spread.times, _scaled(measure, low), _scaled(measure, high), color=style.colour, alpha=0.15,
+                linewidth=0, label="± SD over clients",
             )  # fmt: skip
         if any(len(group.runs) > 1 for group in groups):
             seeds = " to ".join(map(str, sorted({len(group.runs) for group in groups})))
             axes.set_title(f"mean and ± SD over {seeds} seeds", fontsize=9, loc="right", color="#555555")
-        axes.set(xlabel=_TIME, ylabel="accuracy, mean over clients (%)")
+        axes.set(xlabel=_TIME, ylabel=_axis(measure, "mean over clients"))
         legend_below(figure)
         return figure
 
 
 def delayed(groups: Sequence[Group]) -> "Figure | None":
     """Draw the clients that join late: the mean of those that are there, and, for one group, every single one."""
-    bands = [group.band("delayed_accuracy") for group in groups]
+    measure = measure_of(groups)
+    bands = [group.band(f"delayed_{measure.name}") for group in groups]
     if not any(band.times for band in bands):
         return None
     with drawing():
@@ -54,44 +59,39 @@ def delayed(groups: Sequence[Group]) -> "Figure | None":
         for group, band, style in zip(groups, bands, looks(groups), strict=True):
             if len(groups) == 1:
                 _single_curves(axes, group, style)
-            _line(
-                axes,
-                band.times,
-                _percent(band.mean),
-                style,
-                f"{group.label}, mean" if len(groups) == 1 else group.label,
-            )
+            label = f"{group.label}, mean" if len(groups) == 1 else group.label
+            _line(axes, band.times, _scaled(measure, band.mean), style, label)
         joins = sorted({time for run in groups[0].runs for time in run.joins().values()})
         if joins:
             axes.plot(
                 joins, [0] * len(joins), "|", color="#333333", markersize=14, markeredgewidth=1.6, clip_on=False,
                 transform=axes.get_xaxis_transform(), label="a client joins",
             )  # fmt: skip
-        axes.set(xlabel=_TIME, ylabel="accuracy, mean over the delayed (%)")
+        axes.set(xlabel=_TIME, ylabel=_axis(measure, "mean over the delayed"))
         legend_below(figure)
         return figure
 
 
 def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
     """Draw accuracy against the bytes that all clients together have sent."""
-    sent = [group.band("bytes_sent") for group in groups]
+    measure, sent = measure_of(groups), [group.band("bytes_sent") for group in groups]
     one, name = unit(max((value for band in sent for value in band.mean), default=0))
     with drawing():
         figure, axes = canvas()
         drawn = False
         for group, band, style in zip(groups, sent, looks(groups), strict=True):
-            reached = group.band("accuracy")
+            reached = group.band(measure.name)
             at = dict(zip(band.times, band.mean, strict=True))
             points = [(at[t], a) for t, a in zip(reached.times, reached.mean, strict=True) if at.get(t, 0) > 0]
             if points:
-                _line(axes, [b / one for b, _ in points], _percent([a for _, a in points]), style, group.label)
+                _line(axes, [b / one for b, _ in points], _scaled(measure, [a for _, a in points]), style, group.label)
                 drawn = True
             elif reached.mean:
                 axes.axhline(
-                    100 * reached.mean[-1], color=style.colour, linestyle=style.line, linewidth=1.2,
+                    measure.scale * reached.mean[-1], color=style.colour, linestyle=style.line, linewidth=1.2,
                     label=f"{group.label} (sends nothing)",
                 )  # fmt: skip
-        axes.set(xlabel=f"sent by all clients together ({name})", ylabel="accuracy, mean over clients (%)")
+        axes.set(xlabel=f"sent by all clients together ({name})", ylabel=_axis(measure, "mean over clients"))
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else "")
@@ -152,14 +152,23 @@ def bytes_per_push(groups: Sequence[Group]) -> "Figure | None":
         return figure
 
 
-FIGURES: dict[str, tuple[str, Callable[[Sequence[Group]], "Figure | None"]]] = {
-    "accuracy": ("Accuracy over pseudo-time", accuracy),
-    "delayed": ("Clients that join late", delayed),
-    "accuracy_bytes": ("Accuracy against what is sent", accuracy_bytes),
-    "bytes_per_push": ("Bytes of a push", bytes_per_push),
-    "mass": ("Mass and consensus", mass),
-}
-"""What a report has, in its order: file name, title, and what draws it."""
+def figures_of(measure: Measure) -> dict[str, tuple[str, Callable[[Sequence[Group]], "Figure | None"]]]:
+    """Return what a report of runs with this metric has, in its order: file name, title, and what draws it.
+
+    >>> list(figures_of(Measure("rmse", higher_is_better=False)))
+    ['rmse', 'delayed', 'rmse_bytes', 'bytes_per_push', 'mass']
+    """
+    name, title = measure.name, measure.title[:1].upper() + measure.title[1:]
+    return {
+        name: (f"{title} over pseudo-time", accuracy),
+        "delayed": ("Clients that join late", delayed),
+        f"{name}_bytes": (f"{title} against what is sent", accuracy_bytes),
+        "bytes_per_push": ("Bytes of a push", bytes_per_push),
+        "mass": ("Mass and consensus", mass),
+    }
+
+
+FIGURES = figures_of(ACCURACY)
 
 
 def _line(axes: Any, x: Sequence[float], y: Sequence[float], style: Style, label: str) -> None:
@@ -173,9 +182,15 @@ def _single_curves(axes: Any, group: Group, style: Style) -> None:
     for run in group.runs:
         for client in run.joins():
             times, values = run.client_series(client)
-            axes.plot(times, _percent(values), color=style.colour, alpha=0.35, linewidth=0.8, label=label)
+            axes.plot(times, _scaled(run.measure, values), color=style.colour, alpha=0.35, linewidth=0.8, label=label)
             label = "_"
 
 
-def _percent(values: Sequence[float]) -> list[float]:
-    return [100 * value for value in values]
+def _scaled(measure: Measure, values: Sequence[float]) -> list[float]:
+    return [measure.scale * value for value in values]
+
+
+def _axis(measure: Measure, what: str) -> str:
+    """Return the label of an axis: with the way that is better, unless it is a share of which more is better."""
+    direction = "" if measure.percent and measure.higher_is_better else f"; {measure.direction}"
+    return f"{measure.title}, {what}{' (%)' if measure.percent else ''}{direction}"

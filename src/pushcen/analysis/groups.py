@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from pushcen.analysis.labels import labels, title
 from pushcen.analysis.style import Style, styles
+from pushcen.errors import RunError
+from pushcen.measure import ACCURACY, Measure
 from pushcen.runs import Run
 
 
@@ -49,6 +51,11 @@ class Group:
     def method(self) -> str:
         """The name of their method."""
         return self.runs[0].method
+
+    @property
+    def measure(self) -> Measure:
+        """What they are measured by."""
+        return self.runs[0].measure
 
     @property
     def title(self) -> str:
@@ -107,7 +114,15 @@ def paired(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0
 
 
 def group(runs: Sequence[Run]) -> list[Group]:
-    """Return groups of runs that differ in their seeds only, in the order given, labelled by what sets them apart."""
+    """Return groups of runs that differ in their seeds only, in the order given, labelled by what sets them apart.
+
+    Runs that are measured by different metrics have no table and no figure in common, and are refused.
+    """
+    if other := next((run for run in runs if run.measure.name != runs[0].measure.name), None):
+        raise RunError(
+            f"{runs[0].folder} is measured by {runs[0].measure.title}, {other.folder} by {other.measure.title}: runs "
+            "that are shown together must have the same first metric"
+        )
     found: dict[frozenset[Any], list[Run]] = {}
     settings: dict[frozenset[Any], dict[str, Any]] = {}
     for run in runs:
@@ -118,6 +133,11 @@ def group(runs: Sequence[Run]) -> list[Group]:
     first = [members[0] for members in found.values()]
     named = labels([run.method for run in first], list(settings.values()))
     return [Group(label, tuple(members)) for label, members in zip(named, found.values(), strict=True)]
+
+
+def measure_of(groups: Sequence[Group]) -> Measure:
+    """Return what groups are measured by, all alike; accuracy, if there are none."""
+    return groups[0].measure if groups else ACCURACY
 
 
 def looks(groups: Sequence[Group]) -> list[Style]:

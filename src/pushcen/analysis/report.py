@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pushcen.analysis.figures import FIGURES
-from pushcen.analysis.groups import Group, group
+from pushcen.analysis.figures import accuracy, figures_of
+from pushcen.analysis.groups import Group, group, measure_of
 from pushcen.analysis.run_tables import comparison, late_clients, theory_table
 from pushcen.analysis.table import Table
 from pushcen.config import flat
@@ -40,7 +40,7 @@ def write_report(
 ) -> list[Path]:
     """Write a report and return its files, the page first; with no title, the page is titled by what it compares."""
     files: list[Path] = []
-    for name, (_, draw) in FIGURES.items():
+    for name, (_, draw) in figures_of(measure_of(groups)).items():
         if (figure := draw(groups)) is not None:
             files += save(figure, folder, name, formats)
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,9 +55,9 @@ def write_report(
 
 
 def draw_accuracy(run: Run) -> None:
-    """Draw the accuracy of a run into its folder."""
-    if figure := FIGURES["accuracy"][1](group([run])):
-        save(figure, run.folder, "accuracy")
+    """Draw the accuracy of a run into its folder, or whatever it is measured by, under its name."""
+    if figure := accuracy(group([run])):
+        save(figure, run.folder, run.measure.name)
 
 
 def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> str:
@@ -65,7 +65,7 @@ def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> st
     shown = html.escape(title)
     figures = "\n".join(
         f"<figure id={name}><h2>{html.escape(heading)}</h2>{_image(figure, heading)}</figure>"
-        for name, (heading, draw) in FIGURES.items()
+        for name, (heading, draw) in figures_of(measure_of(groups)).items()
         if (figure := draw(groups)) is not None
     )
     tables = [comparison(groups), *extra]

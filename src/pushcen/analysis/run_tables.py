@@ -3,11 +3,13 @@
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
-from pushcen.analysis.groups import Group, Interval, interval, paired, sd
+from pushcen.analysis.groups import Group, Interval, interval, measure_of, paired, sd
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.units import duration, flops, number, percent, size
+from pushcen.analysis.units import duration, flops, number, size
+from pushcen.measure import ACCURACY, Measure
 from pushcen.runs import Run
 from pushcen.runs.forecast import Forecast
 
@@ -35,30 +37,34 @@ _TERMS = (  # the paper's symbol, what it is, where the summary has it, which me
 
 def comparison(groups: Sequence[Group], title: str = "") -> Table:
     """Return a table of groups side by side: what they reached, what they sent, what it cost."""
-    columns = [
-        Column("method", left=True),
-        Column("accuracy %", percent),
-        Column("SD", percent),
-        Column("worst tenth %", percent),
-        Column("delayed %", percent),
-        Column("a push", size),
-        Column("sent", size),
-        Column("FLOPs", flops),
-        Column("events", number),
-        Column("time", duration),
-    ]
-    names = ["accuracy", "accuracy_sd", "accuracy_worst_tenth", "delayed_best", "bytes_per_push", "bytes_sent"]
-    names += ["flops", "steps", "times.run"]
-    rows: list[list[Any]] = [[group.label, *map(group.mean, names)] for group in groups]
+    first = measure_of(groups)
+    unit = " %" if first.percent else ""
+    shown = {
+        first.name: Column(first.heading, first.show),
+        f"{first.name}_sd": Column("SD", first.show),
+        f"{first.name}_worst_tenth": Column(f"worst tenth{unit}", first.show),
+        "delayed_best": Column(f"delayed{unit}", first.show),
+        **_other_figures(groups),
+        "bytes_per_push": Column("a push", size),
+        "bytes_sent": Column("sent", size),
+        "flops": Column("FLOPs", flops),
+        "steps": Column("events", number),
+        "times.run": Column("time", duration),
+    }
+    columns = [Column("method", left=True), *shown.values()]
+    rows: list[list[Any]] = [[group.label, *map(group.mean, shown)] for group in groups]
+    what = "accuracy: top-1" if first == ACCURACY else f"{first.title}, {first.direction}:"
     notes = [
-        "accuracy: top-1 on each client's own test data at the end, mean and SD over clients; delayed: mean over "
+        f"{what} on each client's own test data at the end, mean and SD over clients; delayed: mean over "
         "clients that joined late of each one's best; a push: bytes to all its receivers",
     ]
+    if any(name.endswith("_pooled") for name in shown):
+        notes.append("pooled: over all clients' outputs together, each by its own model")
     seeds = max(len(group.runs) for group in groups) if groups else 0
     if seeds > 1:
-        columns.insert(2, Column("± over seeds", percent))
+        columns.insert(2, Column("± over seeds", first.show))
         for row, group in zip(rows, groups, strict=True):
-            row.insert(2, sd(group.numbers("accuracy")) if len(group.runs) > 1 else None)
+            row.insert(2, sd(group.numbers(first.name)) if len(group.runs) > 1 else None)
         notes.append(f"mean over up to {seeds} seeds; ± is the standard deviation over them")
     unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
     if unfinished:
@@ -66,17 +72,25 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
     return Table(title, columns, rows, notes + caveats((group.label, group.runs) for group in groups))
 
 
+def _other_figures(groups: Sequence[Group]) -> dict[str, Column]:
+    """Return columns for the first metric pooled over clients, and for all other metrics that the groups have."""
+    first = measure_of(groups)
+    found = {f"{first.name}_pooled": Column(f"{first.title}, pooled", first.show)} if first.pooled else {}
+    others = [measure for group in groups for measure in group.runs[0].measures[1:]]
+    return found | {other.name: Column(other.heading, other.show) for other in others}
+
+
 def caveats(groups: Iterable[tuple[str, Sequence[Run]]]) -> list[str]:
-    """Return what the figures of each run leave out: accuracies that are not finite; events that diverged, and why."""
+    """Return what the figures of each run leave out: metrics that are not finite; events that diverged, and why."""
     told: list[str] = []
     for group, runs in groups:
         for run in runs:
             label = f"{group}, seed {run.config.get('seed')}" if len(runs) > 1 else group
-            left_out = run.number("accuracy_left_out")
-            count = (
-                f"{label}: clients not counted, since their accuracy is not finite: {left_out:g}" if left_out else ""
-            )
-            told += [count, _failures(label, run)]
+            for measure in run.measures:
+                if left_out := run.number(f"{measure.name}_left_out"):
+                    why = "not finite" if measure.percent else "undefined for them, or not finite"
+                    told.append(f"{label}: clients not counted, since their {measure.title} is {why}: {left_out:g}")
+            told.append(_failures(label, run))
     return [note for note in told if note]
 
 
@@ -94,15 +108,22 @@ def _failures(label: str, run: Run) -> str:
     return f"{label}: compute events that failed: {'; '.join(told[:3])}{more}"
 
 
-def sweep(groups: Mapping[str, Group], figure: str = "accuracy") -> Table:
-    """Return a table of a figure at every point of a sweep, and its difference to the first point on the same seeds."""
+def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
+    """Return a table of a figure at every point of a sweep, and its difference to the first point on the same seeds.
+
+    Without a name the figure is what the runs are measured by.
+    """
+    first = measure_of(list(groups.values()))
+    figure = figure or first.name
+    shown = first if figure == first.name or first.percent else Measure(figure)
+    heading = first.heading if figure == first.name else f"{figure} %" if first.percent else figure
     columns = [
         Column("point", left=True),
         Column("seeds"),
-        Column(f"{figure} %", percent),
-        Column("95 % interval", _half),
-        Column("difference", _signed),
-        Column("its 95 % interval", _half),
+        Column(heading, shown.show),
+        Column("95 % interval", partial(_half, shown)),
+        Column("difference", partial(_signed, shown)),
+        Column("its 95 % interval", partial(_half, shown)),
         Column("sent", size),
     ]
     rows: list[list[Any]] = []
@@ -192,18 +213,19 @@ def theory_table(run: Run) -> Table:
 
 
 def late_clients(run: Run) -> Table:
-    """Return a table of the clients that joined late: when, the best accuracy of each, and the last."""
-    rows = []
+    """Return a table of the clients that joined late: when, the best that each reached, and the last."""
+    rows, measure = [], run.measure
     for client, joined in run.joins().items():
         values = run.client_series(client)[1]
-        rows.append([client, joined, max(values, default=None), values[-1] if values else None])
-    columns = [Column("client"), Column("joined at", "{:.1f}".format), Column("best %", percent)]
-    return Table("Clients that joined late", [*columns, Column("at the end %", percent)], rows)
+        rows.append([client, joined, measure.best(values), values[-1] if values else None])
+    best, last = ("best %", "at the end %") if measure == ACCURACY else (f"best {measure.heading}", "at the end")
+    columns = [Column("client"), Column("joined at", "{:.1f}".format), Column(best, measure.show)]
+    return Table("Clients that joined late", [*columns, Column(last, measure.show)], rows)
 
 
-def _half(value: float | None) -> str:
-    return "-" if value is None else f"± {100 * value:.1f}"
+def _half(measure: Measure, value: float | None) -> str:
+    return "-" if value is None else f"± {measure.show(value)}"
 
 
-def _signed(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:+.1f}"
+def _signed(measure: Measure, value: float | None) -> str:
+    return measure.show(value, "+")

@@ -14,6 +14,7 @@ from torch import nn
 
 from pushcen.codec import Schema
 from pushcen.learning import Outcome, Score, Task, Work
+from pushcen.measure import ACCURACY
 from pushcen.memory import keep_freed_memory
 from pushcen.models import LeNet
 
@@ -121,6 +122,7 @@ class Trivial:
     task = Task(None, ((), ()))  # type: ignore[arg-type]
     schema = Schema(())
     steps = 10
+    measures = (ACCURACY,)
     _outcome = Outcome({}, loss=0.0, steps=10, samples=0, flops=0.0, density=1.0)
 
     def __init__(self, client: int) -> None:

@@ -12,6 +12,7 @@ from pushcen.cli.options import Set
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from pushcen.measure import Measure
     from pushcen.runtime.local import LocalNetwork
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file.")]
@@ -111,6 +112,7 @@ def up(
 
     from pushcen.config import parse_settings
     from pushcen.errors import NetworkError, OptionError
+    from pushcen.measure import read
     from pushcen.protocol import UNIT
     from pushcen.runtime.audit import examine
     from pushcen.runtime.local import LocalNetwork
@@ -141,7 +143,9 @@ def up(
     findings = examine([network.state(name) for name in network.names])
     found = findings.mass
     summary = write_run(network, config, found)
-    console.print(f"accuracy {summary['final']['accuracy']:.2%}, mean of {peers} peers, each on its own test data")
+    measure = read(summary)[0]
+    reached = _shown(measure, summary["final"][measure.name], 2)
+    console.print(f"{measure.title} {reached}, mean of {peers} peers, each on its own test data")
     console.print(
         f"mass: founded {found.founded / UNIT:g}, held {found.held / UNIT:.6f}, on links {found.on_links / UNIT:.6f}"
     )
@@ -151,6 +155,10 @@ def up(
             console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
         raise typer.Exit(1)
     console.print("audit: every quantum is somewhere")
+
+
+def _shown(measure: "Measure", value: float | None, digits: int) -> str:
+    return f"{value:.{digits}%}" if measure.percent and value is not None else measure.show(value)
 
 
 def _table(network: "LocalNetwork") -> "Table":
@@ -165,19 +173,20 @@ def _table(network: "LocalNetwork") -> "Table":
         box=box.SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
     )
-    for name in ("peer", "events", "accuracy", "loss", "mass", "waits", "MB out", "MB in", "near", "stale"):
+    measure = network.measure
+    for name in ("peer", "events", measure.title, "loss", "mass", "waits", "MB out", "MB in", "near", "stale"):
         table.add_column(name, justify="left" if name == "peer" else "right")
     for name in network.names:
         rows = network.rows(name)
         if not rows:
             table.add_row(name, "starting")
             continue
-        last, accuracy = rows[-1], network.accuracy(name)
+        last, reached = rows[-1], network.score(name)
         stale = last["staleness"]
         table.add_row(
             name,
             str(last["events"]),
-            "" if accuracy is None else f"{accuracy:.1%}",
+            "" if reached is None else _shown(measure, reached, 1),
             f"{last['loss']:.3f}",
             f"{last['held']:.4f}",
             f"{last['waiting']:.4f}",

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from pushcen.analysis.units import duration, percent, size
+from pushcen.analysis.units import duration, size
+from pushcen.measure import ACCURACY, read
 
 if TYPE_CHECKING:
     from pushcen.reproduce.campaign import Report
@@ -35,7 +36,8 @@ class RunProgress:
             expand=True,
         )
         self._task = self._bar.add_task(label, total=None, facts="loading ...")
-        self._accuracy: float | None = None
+        self._measure = ACCURACY
+        self._value: float | None = None
         self._seen = (time.monotonic(), 0)
         self._rate = self._horizon = 0.0
         self._line = time.monotonic()
@@ -51,7 +53,7 @@ class RunProgress:
 
     def started(self, info: dict[str, Any]) -> None:
         """Begin the bar."""
-        self._horizon = info["horizon"]
+        self._horizon, self._measure = info["horizon"], read(info)[0]
         self._bar.update(self._task, total=self._horizon, completed=info.get("time", 0.0), facts="")
 
     def progress(self, now: dict[str, Any]) -> None:
@@ -59,9 +61,9 @@ class RunProgress:
         self._show(now)
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Move the bar to where the arithmetic is, and show the accuracy."""
-        if row.get("accuracy") is not None:
-            self._accuracy = row["accuracy"]
+        """Move the bar to where the arithmetic is, and show the accuracy, or what else counts."""
+        if row.get(self._measure.name) is not None:
+            self._value = row[self._measure.name]
         self._show(row)
 
     def _show(self, now: dict[str, Any]) -> None:
@@ -73,7 +75,7 @@ class RunProgress:
             self._seen = (clock, events)
         facts = (
             f"T {now['time']:.1f}/{self._horizon:g}  {self._rate:,.0f} events/s  "
-            f"accuracy {percent(self._accuracy)} %  {size(now['bytes_sent'])}"
+            f"{self._measure.says(self._value)}  {size(now['bytes_sent'])}"
         )
         self._bar.update(self._task, completed=now["time"], facts=facts)
         if not self._console.is_terminal and clock - self._line > _RUN_LINE_EVERY:
@@ -162,4 +164,4 @@ class CampaignProgress:
 
 def _facts(report: "Report") -> str:
     failed = f", {report.failed_events} events failed" if report.failed_events else ""
-    return f"accuracy {percent(report.accuracy)} %{failed}"
+    return f"{report.measure.says(report.value)}{failed}"

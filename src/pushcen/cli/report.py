@@ -22,15 +22,15 @@ def report(
     from pushcen.runs import find_runs
 
     runs = find_runs(folders)
-    groups = group(runs)
     console = Console(highlight=False)
+    if theory and table is None:
+        for run in runs:
+            console.print(theory_table(run).rich())
+        return
+    groups = group(runs)
     if table is not None:
         check_choice("table", table, FORMATS)
         typer.echo(comparison(groups).to(table))
-        return
-    if theory:
-        for run in runs:
-            console.print(theory_table(run).rich())
         return
     console.print(comparison(groups).rich())
     where = out or folders[0] / "report"

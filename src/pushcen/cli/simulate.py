@@ -74,6 +74,7 @@ def compare(
     """
     from pushcen.analysis import comparison, draw_accuracy, group
     from pushcen.analysis.figures import accuracy
+    from pushcen.analysis.groups import measure_of
     from pushcen.drawing import save
     from pushcen.runs import folder_for, folder_name, plan_comparison
 
@@ -91,7 +92,7 @@ def compare(
     console = Console(highlight=False)
     console.print(comparison(groups, f"{first.task_name}, {first.clients} clients, the same world for all").rich())
     if figure := accuracy(groups):
-        files = save(figure, folder, "accuracy")
+        files = save(figure, folder, measure_of(groups).name)
         console.print(f"figure: {files[0]}", soft_wrap=True, markup=False)
     console.print(f"more figures and a page: pushcen report {folder}", soft_wrap=True, markup=False)
 
@@ -103,7 +104,7 @@ def sweep(
         list[str] | None, typer.Option(metavar="KEY=A,B,...", help="Such as method.clusters=8,16,32; may be repeated.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from `seed` on.")] = 1,
-    figure: Annotated[str, typer.Option(help="What is compared: accuracy, delayed_best, ...")] = "accuracy",
+    figure: Annotated[str, typer.Option(help="What is compared: accuracy, delayed_best, ... [the metric].")] = "",
     *,
     changed: Changed,
     name: Name = None,
@@ -171,7 +172,7 @@ def _show(run: "Run") -> None:
     console = Console(highlight=False)
     console.print(comparison(group([run])).rich())
     draw_accuracy(run)
-    files = ", ".join(name for name in ("accuracy.png", METRICS) if (run.folder / name).is_file())
+    files = ", ".join(name for name in (f"{run.measure.name}.png", METRICS) if (run.folder / name).is_file())
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
 
 

@@ -6,10 +6,11 @@ Nothing here knows who sent what, or when: weights come as numbers, models as pa
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.learner import Learner
+from pushcen.learning.metrics import correct, pooled
 from pushcen.learning.per_client import PerClientOptions
 from pushcen.learning.samples import Samples
 from pushcen.learning.schedule import ScheduleOptions
-from pushcen.learning.task import Task, TaskFunction, build_task, correct, load_task
+from pushcen.learning.task import Task, TaskFunction, build_task, load_task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
 from pushcen.learning.weights import load_weights
@@ -41,4 +42,5 @@ __all__ = [
     "correct",
     "load_task",
     "load_weights",
+    "pooled",
 ]

@@ -1,20 +1,27 @@
 """How well a learner's model does on some samples."""
 
 import math
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pushcen.errors import PushcenError
 from pushcen.learning import samples as data
+from pushcen.learning.metrics import Scored, Tally, usual
 from pushcen.learning.mistakes import blaming
+from pushcen.learning.noise import GENERATOR
 from pushcen.learning.samples import Samples
-from pushcen.learning.task import total_of
 from pushcen.learning.work import Score
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from pushcen.learning.learner import Learner
 
 _BATCH = 512
+_FEW = 4  # samples that metrics are tried on
+_SOME = 64  # targets that show what they are
 
 
 def score(learner: "Learner", samples: Samples | None) -> Score:
@@ -26,13 +33,74 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
     (8, 0)
     """
     if samples is None or not (count := data.count(samples)):
-        return Score(math.nan, math.nan, 0)
-    gather, metric, loss = data.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0.0
+        return Score(math.nan, math.nan, 0, (math.nan,) * (len(learner.metrics) - 1))
+    tallies = [metric.start() for metric in learner.metrics]
+    with blaming(f"{learner.client}, evaluation", learner.frozen.trained):
+        total, over = _note(learner, samples, count, tallies)
+        first, *others = [tally.value() for tally in tallies]
+    kept = [tally if one.pooled else None for tally, one in zip(tallies, learner.measures, strict=True)]
+    return Score(first, total / over if over else math.nan, count, tuple(others), tuple(kept) if any(kept) else ())
+
+
+def _note(learner: "Learner", samples: Samples, count: int, tallies: "Sequence[Tally]") -> tuple[float, int]:
+    """Show the first `count` samples to all tallies; return the sum of the loss, and over how many it is."""
+    gather, total, over = data.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0
     learner.model.eval()
-    with torch.no_grad(), blaming(f"{learner.client}, evaluation", learner.frozen.trained):
+    with torch.no_grad():
         for rows in torch.split(torch.arange(count), _BATCH):
             inputs, targets = learner.local.on_device(gather(rows))
-            mean, outputs = learner.local.loss(inputs, targets)
-            metric += total_of(learner.task.metric(outputs, targets), len(rows), learner.client)
-            loss += float(mean) * len(rows)
-    return Score(metric / count, loss / count, count)
+            batch = _scored(learner, inputs, targets, len(rows))
+            for tally in tallies:
+                tally.update(batch)
+            total += batch.loss * batch.count
+            over += batch.count
+    return total, over
+
+
+def _scored(learner: "Learner", inputs: Any, targets: Any, samples: int) -> Scored:
+    loss, outputs = learner.local.loss(inputs, targets)
+    return Scored(outputs, targets, float(loss), samples, learner.client)
+
+
+def rehearse(learner: "Learner") -> None:
+    """Score a few samples with the model as it is, so that a metric that cannot be computed is refused by now.
+
+    Nothing is changed by it, no stream is drawn from. What is undefined for so few is no mistake.
+    """
+    if learner.task.test is None or not (count := data.count(learner.task.test)):
+        return
+    tallies, modes = [metric.start() for metric in learner.metrics], [one.training for one in learner.model.modules()]
+    with undisturbed(), blaming(f"{learner.client}, evaluation", ()):
+        _note(learner, learner.task.test, min(_FEW, count), tallies)
+    for module, training in zip(learner.model.modules(), modes, strict=True):
+        module.training = training
+    for tally in tallies:
+        try:
+            tally.value()
+        except Exception as error:
+            if isinstance(error, PushcenError):  # few samples may be too few for a metric of the user's own
+                raise
+
+
+def usual_task(loss: Any, metric: Any, samples: Samples, what: str) -> tuple[Any, Any]:
+    """Return loss and metric, with those that a task does not bring as usual for the targets of its training data.
+
+    >>> usual_task(torch.nn.functional.cross_entropy, None, (torch.zeros(2, 3), torch.tensor([0.5, 1.5])), "data")[1]
+    'rmse'
+    """
+    if metric is not None and loss is not torch.nn.functional.cross_entropy:
+        return loss, metric
+    targets: Any = None
+    if isinstance(samples, tuple):
+        targets = samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
+    else:
+        with undisturbed(), suppress(Exception):  # what is wrong with it is told where it is trained on
+            targets = data.gatherer(samples, what)(torch.arange(1))[1]
+    return usual(loss, metric, targets)
+
+
+@contextmanager
+def undisturbed() -> "Iterator[None]":
+    """Leave PyTorch's generator as it is, whatever is drawn within this context."""
+    with GENERATOR, torch.random.fork_rng(devices=[]):
+        yield

@@ -13,9 +13,10 @@ from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError
 from pushcen.learning import samples as data
-from pushcen.learning.evaluation import score
+from pushcen.learning.evaluation import rehearse, score, usual_task
 from pushcen.learning.frozen import Frozen
 from pushcen.learning.local_training import LocalTraining
+from pushcen.learning.metrics import metrics_of
 from pushcen.learning.mistakes import all_finite
 from pushcen.learning.modules import device_named, extra_state, schema_of
 from pushcen.learning.noise import Noise
@@ -55,7 +56,11 @@ class Learner:
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
         keep_freed_memory()
-        self.task, self.training, self.client = replace(task, train=train, test=test), training, client
+        loss, metric = usual_task(task.loss, task.metric, train, f"the training data of {client}")
+        self.task = replace(task, train=train, test=test, loss=loss, metric=metric)
+        self.metrics = metrics_of(metric, loss, client)
+        self.measures = tuple(one.measure for one in self.metrics)
+        self.training, self.client = training, client
         self.update = update or Update()
         self.device = device_named(training.device)
         self.model = task.model.to(self.device)
@@ -75,6 +80,8 @@ class Learner:
         extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
         self._taken: Accumulator | None = None
+        if task.metric is not None or metric != "accuracy":
+            rehearse(self)
         self.events = self.failures = 0  # how many events there were, and how many of the newest in a row have failed
 
     @property

@@ -4,54 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
 from pushcen.codec.schema import Share
 from pushcen.errors import OptionError, PushcenError, TaskError
+from pushcen.learning.metrics import metrics_of
 from pushcen.learning.mistakes import form_of, told
 from pushcen.learning.noise import GENERATOR
 from pushcen.learning.samples import Samples
 from pushcen.locate import locate
-
-
-def correct(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return for each sample whether the highest score is the target's: their mean is top-1 accuracy.
-
-    >>> correct(torch.tensor([[0.1, 0.9], [0.8, 0.2]]), torch.tensor([1, 1]))
-    tensor([1., 0.])
-    >>> correct(torch.tensor([0.1, 0.9]), torch.tensor([1, 1]))
-    Traceback (most recent call last):
-    ValueError: the outputs are [2] float32: top-1 accuracy needs a score for each class, ...
-    """
-    if outputs.dim() < 2 or outputs.shape[-1] < 2:
-        raise ValueError(
-            f"the outputs are {form_of(outputs)}: top-1 accuracy needs a score for each class, [samples, classes]; "
-            "for one output a sample, give the Task a metric of its own"
-        )
-    return (outputs.argmax(-1) == targets).float()
-
-
-def total_of(values: Any, samples: int, client: str) -> float:
-    """Add up what a metric gave for so many samples: one number each, or it is an error.
-
-    >>> total_of(torch.tensor([True, False, True]), 3, "client 7")
-    2.0
-    >>> total_of(torch.zeros(3, 9), 3, "client 7")
-    Traceback (most recent call last):
-    pushcen.errors.TaskError: client 7: the metric gave a tensor [3, 9] float32 for 3 samples: must be one ...
-    """
-    if isinstance(values, np.ndarray):
-        values = torch.from_numpy(values)
-    given = isinstance(values, torch.Tensor)
-    if not given or values.dim() < 1 or values.shape[0] != samples or values.numel() != samples or values.is_complex():
-        what = f"a tensor {form_of(values)}" if given else f"{values!r:.40}, {type(values)}"
-        raise TaskError(
-            f"{client}: the metric gave {what} for {samples} samples: must be one number a sample, a tensor [{samples}]"
-            "; no mean over the batch, and where a sample has several outputs, the mean over these"
-        )
-    return float(values.double().sum())
 
 
 def one_loss(loss: Any, client: str) -> torch.Tensor:
@@ -72,7 +34,8 @@ class Task:
     """What one client trains: its own model and its own data.
 
     `model(inputs)` is called with a batch (with `*inputs` if they are a tuple or list, `**inputs` if a dict).
-    `loss(outputs, targets)` is a mean over the batch; `metric` gives one number a sample, and higher is better.
+    `loss(outputs, targets)` is a mean over the batch. `metric` is a name ("f1"), `module:Class`, a function that gives
+    one number a sample, or a list of these; it is accuracy, or RMSE where targets are numbers, unless it is given.
     `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
     `fit(learner, batches)` trains for an event in place of the loop, and returns the mean loss.
     """
@@ -81,7 +44,7 @@ class Task:
     train: Samples
     test: Samples | None = None
     loss: Callable[[Any, Any], torch.Tensor] = nn.functional.cross_entropy
-    metric: Callable[[Any, Any], torch.Tensor] = correct
+    metric: Any = None
     share: Share | None = None
     fit: Callable[[Any, Any], Any] | None = None
 
@@ -101,7 +64,9 @@ class Task:
             raise TaskError(
                 f"{client}: {empty} of the model is on the meta device: must have values, by load_weights, say"
             )
-        for name in ("loss", "metric", "share", "fit"):
+        if self.metric is not None:
+            metrics_of(self.metric, self.loss, client)
+        for name in ("loss", "share", "fit"):
             given = getattr(self, name)
             if not callable(given) and not (name in ("share", "fit") and given is None):
                 raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")

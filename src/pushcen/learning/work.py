@@ -1,12 +1,13 @@
 """What goes into a learner's compute event and what comes out. Plain facts, with no behaviour."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import torch
 
 from pushcen.codec import Payload
+from pushcen.learning.metrics import Tally
 
 Payloads = Mapping[int, Payload]
 """What a client sends at an event, by part: 0 is the whole model; a method that cuts it numbers its parts from 1."""
@@ -65,8 +66,18 @@ class Score:
     """How well a model does on some samples."""
 
     metric: float
+    """By the task's first metric; not a number where that is undefined."""
     loss: float
     samples: int
+    others: tuple[float, ...] = ()
+    """By its other metrics, in their order."""
+    tallies: tuple[Tally | None, ...] = field(default=(), compare=False, repr=False)
+    """What pools it with other clients' scores, for each metric that is no mean over samples."""
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """By all metrics."""
+        return (self.metric, *self.others)
 
 
 class State(NamedTuple):

@@ -13,17 +13,19 @@ from signal import SIGINT
 from typing import Any
 
 from pushcen.config import Config
+from pushcen.measure import ACCURACY, Measure, read
 from pushcen.reproduce.plan import Planned, RunStore
 from pushcen.simulation import ExecutorOptions
 
 
 @dataclass
 class Report:
-    """How far one run is: `share` of its pseudo-time, its accuracy, how many events failed, and whether it is done."""
+    """How far one run is: `share` of its pseudo-time, its metric, how many events failed, and whether it is done."""
 
     planned: Planned
     share: float = 0.0
-    accuracy: float | None = None
+    measure: Measure = ACCURACY
+    value: float | None = None
     done: bool = False
     error: str = ""
     failed_events: int = 0
@@ -45,7 +47,8 @@ def carry_out(
     for report in reports:
         found = store.find(report.planned.config)
         if found is not None and found.finished:
-            report.share, report.done, report.accuracy = 1.0, True, found.number("accuracy")
+            report.share, report.done = 1.0, True
+            report.measure, report.value = found.measure, found.number(found.measure.name)
             report.failed_events = int(found.number("failed_events") or 0)
             tell(report)
         else:
@@ -106,7 +109,8 @@ class _Worker(threading.Thread):
         process.stdin.flush()
         for line in process.stdout:
             facts: dict[str, Any] = json.loads(line)
-            report.share, report.accuracy = facts.get("share", report.share), facts.get("accuracy")
+            report.share = facts.get("share", report.share)
+            report.measure, report.value = read(facts)[0], facts.get("value")
             report.failed_events = facts.get("failed_events", report.failed_events)
             if "share" not in facts:
                 report.error, report.done = facts.get("error", ""), facts.get("done", False)

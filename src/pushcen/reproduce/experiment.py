@@ -45,7 +45,7 @@ class Experiment(BaseModel):
     """The paper's table beside it; a name that the paper does not have, if there is none."""
     shows: Literal["accuracy", "bytes", "delayed"] = "accuracy"
     target: dict[str, float] = {}
-    """The accuracy, in percent, until which bytes are counted, by data set and scale: `cifar10-paper`."""
+    """Until which accuracy, in percent, bytes are counted, by data set and scale: `cifar10-paper`."""
     alphas: list[float] = []
     base: str = ""
     """The row that all are compared with, unless they say otherwise."""

@@ -8,6 +8,8 @@ from pushcen.analysis.groups import Group, Interval, paired, sd
 from pushcen.analysis.run_tables import caveats
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import decimals, half, points, size
+from pushcen.errors import RunError
+from pushcen.measure import ACCURACY, Measure
 from pushcen.reproduce import paper
 from pushcen.reproduce.experiment import Experiment, Row
 from pushcen.reproduce.plan import Planned, RunStore
@@ -22,13 +24,18 @@ class Point:
     alpha: float
     runs: dict[int, Run]
 
+    @property
+    def measure(self) -> Measure:
+        """What its runs are measured by."""
+        return next((run.measure for run in self.runs.values()), ACCURACY)
+
     def values(self, figure: str) -> dict[int, float]:
         """Return a figure of each run that has it, by seed; shares in percent."""
         found = {seed: run.number(figure) for seed, run in self.runs.items()}
-        return {seed: 100 * value for seed, value in found.items() if value is not None}
+        return {seed: self.measure.scale * value for seed, value in found.items() if value is not None}
 
     def mean(self, figure: str) -> float | None:
-        """Return a figure's mean over seeds, in percent."""
+        """Return a figure's mean over seeds, shares in percent."""
         values = list(self.values(figure).values())
         return sum(values) / len(values) if values else None
 
@@ -40,10 +47,10 @@ class Point:
     def late(self) -> dict[tuple[int, int], float]:
         """Return the best accuracy of each client that joined late, in percent, by seed and client."""
         return {
-            (seed, client): 100 * max(values)
+            (seed, client): run.measure.scale * best
             for seed, run in self.runs.items()
             for client in run.joins()
-            if (values := run.client_series(client)[1])
+            if (best := run.measure.best(run.client_series(client)[1])) is not None
         }
 
     def group(self) -> Group:
@@ -76,11 +83,11 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
     by_alpha, effects = len(experiment.alphas) > 0, any(point.row.base for point in found)
     printed = any(point.row.paper for point in found)
     at = {(point.row.name, point.alpha): point for point in found}
-    rows = []
+    rows, measure = [], _measure(found)
     for point in sorted(found, key=lambda p: p.alpha) if by_alpha else found:
-        ours = point.mean("accuracy")
+        ours = point.mean(measure.name)
         cells: list[Any] = [point.alpha] if by_alpha else []
-        cells += [point.row.label, len(point.runs), ours, point.spread("accuracy"), point.mean("accuracy_sd")]
+        cells += [point.row.label, len(point.runs), ours, point.spread(measure.name), point.mean(f"{measure.name}_sd")]
         if printed:
             theirs = paper.numbers(experiment.table, dataset, point.row.paper, point.alpha)
             cells += [*_first(theirs, 1), _minus(ours, _first(theirs, 1)[0])]
@@ -89,7 +96,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
             theirs = paper.numbers(experiment.table, dataset, point.row.paper, swapped)
             cells += [*_first(theirs, 1), _minus(ours, _first(theirs, 1)[0])]
         if effects:
-            effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values("accuracy"))
+            effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values(measure.name))
             cells += [effect and effect.mean, effect and effect.half]
             if printed:
                 cells.append(_paper_effect(experiment, dataset, point.row))
@@ -97,7 +104,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
         rows.append(cells)
     number = experiment.table.removeprefix("table")
     columns = [Column("alpha")] if by_alpha else []
-    columns += [Column("row", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
+    columns += [Column("row", left=True), Column("seeds"), Column(measure.heading, decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("SD over clients", decimals(2))]
     if printed:
         columns += [Column(f"Table {number}, %", decimals(2)), Column("difference", points)]
@@ -114,24 +121,25 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
     """Return a table of accuracies and of the bytes they took: in all, and until a target is reached for good."""
     by_alpha = len(experiment.alphas) > 0
     at = {(point.row.name, point.alpha): point for point in found}
-    rows = []
+    rows, measure = [], _measure(found)
     for point in sorted(found, key=lambda p: p.alpha) if by_alpha else found:
-        effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values("accuracy"))
+        effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values(measure.name))
         group = point.group() if point.runs else None
         cells: list[Any] = [point.alpha] if by_alpha else []
-        cells += [point.row.label, len(point.runs), point.mean("accuracy"), point.spread("accuracy")]
+        cells += [point.row.label, len(point.runs), point.mean(measure.name), point.spread(measure.name)]
         cells += [effect and effect.mean, group and group.mean("bytes_per_push"), group and group.mean("bytes_sent")]
         cells.append(group and group.mean("traffic.reference_bytes"))
         rows.append([*cells, _reached(point, target)] if target else cells)
     columns = [Column("alpha")] if by_alpha else []
-    columns += [Column("row", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
+    columns += [Column("row", left=True), Column("seeds"), Column(measure.heading, decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("to its base", points), Column("a push", size)]
     columns += [Column("sent in all", size), Column("of it references", size)]
-    columns += [Column(f"sent until {target:g} %", left=True)] if target else []
     notes = _notes(found, effects=True)
     if target:
+        goal = f"{target:g}{' %' if measure.percent else ''}"
+        columns.append(Column(f"sent until {goal}", left=True))
         notes.append(
-            f"sent until {target:g} %: at the evaluation from which on accuracy stays there; a seed after another."
+            f"sent until {goal}: at the evaluation from which on {measure.title} stays there; a seed after another."
         )
     return Table(f"{experiment.title}: {title}", columns, rows, notes)
 
@@ -140,8 +148,9 @@ def _reached(point: Point, target: float) -> str:
     """Say how much was sent until the target was reached for good, seed by seed."""
     found = []
     for _, run in sorted(point.runs.items()):
-        (_, accuracies), (_, sent) = run.series("accuracy"), run.series("bytes_sent")
-        below = [i for i, accuracy in enumerate(accuracies) if 100 * accuracy < target]
+        measure = run.measure
+        (_, values), (_, sent) = run.series(measure.name), run.series("bytes_sent")
+        below = [i for i, value in enumerate(values) if measure.better(target, measure.scale * value)]
         first = below[-1] + 1 if below else 0
         found.append(size(sent[first]) if first < len(sent) else "not reached")
     return ", ".join(found) or "-"
@@ -212,7 +221,9 @@ def _paper_effect(experiment: Experiment, dataset: str, row: Row) -> float | Non
 
 def _notes(found: Sequence[Point], effects: bool) -> list[str]:
     seeds = {len(point.runs) for point in found}
-    notes = ["accuracy: top-1 on each client's own test data at the end, mean over clients; then mean over seeds."]
+    measure = _measure(found)
+    what = "accuracy: top-1" if measure == ACCURACY else f"{measure.title}, {measure.direction}:"
+    notes = [f"{what} on each client's own test data at the end, mean over clients; then mean over seeds."]
     if effects:
         notes.append("Differences to a base are paired by seed: same data, same join times, same first weights.")
     if seeds <= {0, 1}:
@@ -222,6 +233,14 @@ def _notes(found: Sequence[Point], effects: bool) -> list[str]:
     several = len({point.alpha for point in found}) > 1
     labels = [f"{point.row.label} ({point.alpha:g})" if several else point.row.label for point in found]
     return notes + caveats((label, list(point.runs.values())) for label, point in zip(labels, found, strict=True))
+
+
+def _measure(found: Sequence[Point]) -> Measure:
+    """Return what all runs are measured by, which must be the same."""
+    measures = {run.measure for point in found for run in point.runs.values()}
+    if len({measure.name for measure in measures}) > 1:
+        raise RunError(f"the runs are measured by {', '.join(sorted(m.name for m in measures))}: must be by one metric")
+    return next(iter(measures), ACCURACY)
 
 
 def _first(values: Sequence[float], count: int) -> list[float | None]:

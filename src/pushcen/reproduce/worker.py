@@ -14,6 +14,7 @@ from pushcen.analysis import draw_accuracy
 from pushcen.config import load_config
 from pushcen.errors import PushcenError
 from pushcen.folder import CHECKPOINT
+from pushcen.measure import ACCURACY, read, written
 from pushcen.runs import launch
 from pushcen.simulation import Quiet
 
@@ -23,7 +24,8 @@ class _Tell(Quiet):
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._accuracy: float | None = None
+        self._measure = ACCURACY
+        self._value: float | None = None
         self._failed_events = 0
 
     def say(self, **facts: Any) -> None:
@@ -33,11 +35,13 @@ class _Tell(Quiet):
 
     def progress(self, now: dict[str, Any]) -> None:
         """Report the time."""
-        self.say(share=now["time"] / now["horizon"], accuracy=self._accuracy, failed_events=self._failed_events)
+        share, known = now["time"] / now["horizon"], written([self._measure])
+        self.say(share=share, value=self._value, failed_events=self._failed_events, **known)
 
     def evaluated(self, row: dict[str, Any]) -> None:
-        """Remember the accuracy, and how many events failed."""
-        self._accuracy, self._failed_events = row.get("accuracy"), row.get("failed_events", 0)
+        """Remember the accuracy, or what else counts, and how many events failed."""
+        self._measure = read(row)[0]
+        self._value, self._failed_events = row.get(self._measure.name), row.get("failed_events", 0)
 
 
 def main() -> None:
@@ -53,7 +57,8 @@ def main() -> None:
                 if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
                     shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
                 failed = int(run.number("failed_events") or 0)
-                tell.say(done=run.finished, accuracy=run.number("accuracy"), failed_events=failed)
+                value, known = run.number(run.measure.name), written([run.measure])
+                tell.say(done=run.finished, value=value, failed_events=failed, **known)
             except PushcenError as error:
                 tell.say(error=str(error))
     except (KeyboardInterrupt, BrokenPipeError):

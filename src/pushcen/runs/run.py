@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pushcen.config import Config
 from pushcen.errors import PushcenError, RunError
 from pushcen.folder import CONFIG, REAL, Row, number, read_config, read_rows, read_summary
+from pushcen.measure import Measure, read
 from pushcen.simulation.options.identity import Identity
 
 if TYPE_CHECKING:
@@ -55,6 +56,20 @@ class Run:
         """The newest row of the metrics, if there is one."""
         return self.rows[-1] if self.rows else {}
 
+    @property
+    def measures(self) -> list[Measure]:
+        """What it is measured by, as its rows say: accuracy, unless they name something else."""
+        return read(self.last or self.summary)
+
+    @property
+    def measure(self) -> Measure:
+        """The first of them, which tables and figures show.
+
+        >>> Run(Path("x"), {}, ({"time": 1.0, "metric": {"name": "rmse", "higher_is_better": False}},), None).measure
+        Measure(name='rmse', higher_is_better=False, percent=False, pooled=False)
+        """
+        return self.measures[0]
+
     def number(self, name: str) -> float | None:
         """Return a figure of the newest row, or else of the summary; `meters.mass.exact` goes inside.
 
@@ -73,7 +88,7 @@ class Run:
         return [time for time, _ in pairs], [value for _, value in pairs]
 
     def client_series(self, client: int) -> tuple[list[float], list[float]]:
-        """Return the times at which one client was online and measured, and its accuracy."""
+        """Return the times at which one client was online and measured, and its accuracy or other metric."""
         found: tuple[list[float], list[float]] = ([], [])
         for row in self.rows:
             if (value := number(row, f"clients.{client}")) is not None:
@@ -98,7 +113,7 @@ class Run:
         return pd.DataFrame([dict(_scalars(row)) for row in self.rows])
 
     def client_frame(self) -> "pd.DataFrame":
-        """Return the accuracy of each client as a data frame: times down, clients across."""
+        """Return the accuracy (or first metric) of each client as a data frame: times down, clients across."""
         import pandas as pd
 
         values = [row["clients"] if isinstance(row.get("clients"), dict) else {} for row in self.rows]
@@ -140,7 +155,7 @@ def _identity(config: Mapping[str, Any], summary: Row | None) -> Identity:
 
 def _scalars(row: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
-        if isinstance(value, Mapping) and name != "clients":
+        if isinstance(value, Mapping) and name not in ("clients", "metric"):
             yield from _scalars(value, f"{at}{name}.")
         elif not isinstance(value, list | Mapping):
             yield at + name, value

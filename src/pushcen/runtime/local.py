@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.errors import NetworkError
+from pushcen.measure import Measure, read
 from pushcen.protocol import Audit
 from pushcen.runtime.audit import audit_folders
 from pushcen.runtime.security.authority import Authority
@@ -126,9 +127,15 @@ class LocalNetwork:
                 raise NetworkError(f"not finished after {timeout:.0f} s: {counts}")
             time.sleep(0.2)
 
-    def accuracy(self, name: str) -> float | None:
-        """Return a peer's newest accuracy on its own test data."""
-        found = [row["accuracy"] for row in self.rows(name) if row["accuracy"] is not None]
+    @property
+    def measure(self) -> Measure:
+        """What peers are measured by, as the first says; accuracy, if none has said anything."""
+        return read(next((rows[0] for name in self.names if (rows := self.rows(name))), None))[0]
+
+    def score(self, name: str) -> float | None:
+        """Return a peer's newest accuracy on its own test data, or whatever it is measured by."""
+        key = self.measure.name
+        found = [row[key] for row in self.rows(name) if row.get(key) is not None]
         return found[-1] if found else None
 
     def audit(self) -> Audit:

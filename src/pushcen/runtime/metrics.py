@@ -1,7 +1,9 @@
 """What a peer measures of itself, for Prometheus and for its own `metrics.jsonl`."""
 
+import contextlib
 import socket
 import threading
+from collections.abc import Mapping
 from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
@@ -39,6 +41,7 @@ class Metrics:
             "pushcen_mailbox_seconds", "How long models waited in the mailbox.", buckets=_SECONDS, registry=registry
         )
         self.accuracy = Gauge("pushcen_accuracy", "The metric on the peer's own test data.", registry=registry)
+        self.figures = Gauge("pushcen_metric", "Metrics other than accuracy, by name.", ["name"], registry=registry)
         self.loss = Gauge("pushcen_training_loss", "The mean training loss of the last event.", registry=registry)
         self.mass = Gauge("pushcen_mass", "Mass in units, by place.", ["place"], registry=registry)
         self.mailbox = Gauge("pushcen_mailbox_models", "Models that wait in the mailbox.", registry=registry)
@@ -46,6 +49,17 @@ class Metrics:
         self.links = Gauge("pushcen_unsettled_links", "Links on which mass is in doubt.", registry=registry)
         self.generation = Gauge("pushcen_generation", "How often the network was founded anew.", registry=registry)
         self.revision = Gauge("pushcen_revoked_list", "Number of the list of revoked certificates.", registry=registry)
+
+    def score(self, values: Mapping[str, float]) -> None:
+        """Set what an evaluation on the peer's own test data gave, by metric; what is not accuracy has its own name."""
+        if "accuracy" in values:
+            self.accuracy.set(values["accuracy"])
+        else:
+            with contextlib.suppress(KeyError):
+                self.registry.unregister(self.accuracy)  # there is none
+        for name, value in values.items():
+            if name != "accuracy":
+                self.figures.labels(name).set(value)
 
     def serve(self, address: str) -> int:
         """Serve them over HTTP; return the port."""

@@ -1,11 +1,11 @@
 """A real network's measurements as a run folder, in the simulator's format: `pushcen report` draws both."""
 
-import math
 import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pushcen.folder import REAL, Folder, Row
+from pushcen.folder import REAL, Folder, Row, number
+from pushcen.measure import Measure, read, written
 from pushcen.protocol import UNIT, Audit
 from pushcen.runtime.local import LocalNetwork
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
     """Write config, metrics and summary of a network that has stopped; return the summary."""
     rows = merged({name: network.rows(name) for name in network.names}, (found.founded or UNIT) / UNIT)
+    measures = read(rows[-1] if rows else None)
     last = rows[-1] if rows else {"time": 0.0, "accuracy": None, "bytes_sent": 0}
     newest = [own[-1] for name in network.names if (own := network.rows(name))]
     mass = found.figures()  # mailboxes are gone with their peers: what waited there is under way again
@@ -31,12 +32,13 @@ def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
         "flops": sum(row["flops"] for name in network.names for row in network.rows(name)),
         "times": {"run": last["time"]},
         "final": last,
-        "best_accuracy": max(rows, key=lambda row: row["accuracy"], default=None),
+        f"best_{measures[0].name}": _best(rows, measures[0]),
         "traffic": {
             "bytes_sent": sum(row["bytes_out"] for row in newest),
             "bytes_received": sum(row["bytes_in"] for row in newest),
         },
         "meters": {"mass": {"exact": mass["mass_exact"], **mass}},
+        **written(measures),
     }
     folder = Folder(network.folder)
     folder.write_config(config.plain())
@@ -49,8 +51,16 @@ def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
     return summary
 
 
+def _best(rows: list[Row], measure: Measure) -> Row | None:
+    """Return the first row with the best mean."""
+    best = measure.best(row[measure.name] for row in rows)
+    return next((row for row in rows if row[measure.name] == best), None)
+
+
 def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
     """Merge what peers measured into one series: a row whenever one has evaluated, with the newest of all others.
+
+    The first row says by which metric; a peer that has another one does not count.
 
     >>> at = {"events": 1, "bytes_out": 9, "held": 1.0, "waiting": 0.0, "loss": 1.0}
     >>> peers = {"a": [{"time": 5.0, "accuracy": 0.5, **at}], "b": [{"time": 6.0, "accuracy": 0.75, **at}]}
@@ -58,22 +68,22 @@ def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
     [(0.0, 0.5, {'a': 0.5}), (1.0, 0.625, {'a': 0.5, 'b': 0.75})]
     """
     newest: dict[str, Row] = {}
-    scores: dict[str, float] = {}
+    scored: dict[str, Row] = {}
     found: list[Row] = []
+    said = read(next((rows[0] for rows in by_peer.values() if rows), None))
+    measures = [measure._replace(pooled=False) for measure in said]  # nobody sees the outputs of all
     everything = sorted((row["time"], name, at) for name, rows in by_peer.items() for at, row in enumerate(rows))
     for time, name, at in everything:
         row = newest[name] = by_peer[name][at]
-        if row["accuracy"] is None or not math.isfinite(row["accuracy"]):
+        if number(row, measures[0].name) is None:
             continue
-        scores[name] = row["accuracy"]
-        values = sorted(scores.values())
+        scored[name] = row
         events, sent = (sum(one[what] for one in newest.values()) for what in ("events", "bytes_out"))
         found.append({
             "time": round(time - everything[0][0], 3),
-            "accuracy": statistics.fmean(values),
-            "accuracy_sd": statistics.pstdev(values),
-            "accuracy_worst_tenth": statistics.fmean(values[: math.ceil(len(values) / 10)]),
-            "clients": dict(scores),
+            **{key: value for one in measures for key, value in _figures(one, list(scored.values())).items()},
+            **written(measures),
+            "clients": {peer: one[measures[0].name] for peer, one in scored.items()},
             "online": len(newest),
             "events": events,
             "steps": events,
@@ -84,3 +94,15 @@ def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
             "mass_waiting": sum(one["waiting"] for one in newest.values()) / founded,
         })  # fmt: skip
     return found
+
+
+def _figures(measure: Measure, rows: list[Row]) -> Row:
+    """Return a metric's mean, standard deviation and worst tenth over peers' rows that have it."""
+    values = [value for row in rows if (value := number(row, measure.name)) is not None]
+    if not values:
+        return {}
+    return {
+        measure.name: statistics.fmean(values),
+        f"{measure.name}_sd": statistics.pstdev(values),
+        f"{measure.name}_worst_tenth": statistics.fmean(measure.worst_tenth(values)),
+    }

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
 from pushcen.learning import OFFER, Learner, Outcome, Payloads, Score, State, Work
+from pushcen.measure import written
 from pushcen.protocol import UNIT, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
@@ -149,16 +150,23 @@ class Trainer:
         metrics.events.inc()
         metrics.training.observe(trained.seconds)
         metrics.loss.set(outcome.loss)
-        if trained.score:
-            metrics.accuracy.set(trained.score.metric)
+        score, measures = (
+            trained.score,
+            [one._replace(name="test_loss") if one.name == "loss" else one for one in self._me.learner.measures],
+        )  # `loss` is that of training here
+        names = [one.name for one in measures]
+        values = dict(zip(names, score.values, strict=True)) if score else {}
+        if score:
+            metrics.score(values)
         self._me.measure()
         ages = _ages(work, begun)
         row = {
             "time": round(time.time(), 3),
             "peer": name_of(peer.me),
             "events": self._me.learner.events,
-            "accuracy": trained.score.metric if trained.score else None,
+            **(values or dict.fromkeys(names)),
             "loss": outcome.loss,
+            **written(measures),
             "merged": len(work.models),
             "flops": outcome.flops,
             "staleness": sum(ages) / len(ages) if ages else None,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pushcen.errors import OptionError
 from pushcen.learning import Outcome, Score, Work
+from pushcen.measure import ACCURACY, written
 from pushcen.protocol import Envelope
 from pushcen.simulation import scores
 from pushcen.simulation.client import TRAFFIC, SimulatedClient
@@ -26,6 +27,7 @@ class Evaluator:
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
         self._section = engine.world.evaluation
+        self.measures = engine.nodes[0].facts.measures
         self.meters: list[Meter] = open_meters(engine)
         self._watching = [meter for meter in self.meters if meter.watches]
         if any(meter.measures for meter in self.meters):
@@ -64,6 +66,7 @@ class Evaluator:
             "events": engine.events,
             "steps": engine.steps,
             "bytes_sent": sum(node.bytes_sent for node in engine.nodes),
+            **written(self.measures),
         }
         readings = [self._evaluation(nodes, "own", None)]
         if section.global_test:
@@ -81,7 +84,7 @@ class Evaluator:
 
     def summary(self) -> Row:
         """Return the summary of the whole run."""
-        engine, last = self._engine, self.last or {}
+        engine, last, name = self._engine, self.last or {}, self.measures[0].name
         late = [node.best for node in engine.nodes if node.late and node.best is not None]
         summary: Row = {
             "clients": engine.world.clients,
@@ -94,11 +97,12 @@ class Evaluator:
             "message_bytes": {str(part): size for part, size in engine.nodes[0].facts.sizes.items()},
             "flops": self.flops,
             "final": last,
-            "best_accuracy": self.best and {name: self.best[name] for name in ("time", "accuracy", "accuracy_sd")},
+            f"best_{name}": self.best and {key: self.best[key] for key in ("time", name, f"{name}_sd")},
             "delayed": {"clients": sum(node.late for node in engine.nodes), **scores.spread(late, "best")},
             "traffic": {name: sum(getattr(node, name) for node in engine.nodes) for name in self._traffic()},
             "failures": {"events": self._failed_events(), "clients": self.failures},
             "meters": {meter.name: meter.summary() for meter in self.meters},
+            **written(self.measures),
         }
         return scores.finite(summary)  # type: ignore[no-any-return]
 
@@ -109,7 +113,7 @@ class Evaluator:
 
         def finish(found: list[Score]) -> Row:
             by_node = dict(zip(nodes, found, strict=True))
-            row = scores.of(found, prefix)
+            row = scores.of(found, prefix, self.measures, pool=what == "own")
             if prefix == "":
                 row |= self._own(by_node)
             return row
@@ -120,12 +124,13 @@ class Evaluator:
         """Note each client's best; return the figures of delayed clients, and of each one if asked for."""
         for node, score in by_node.items():
             if score.samples and math.isfinite(score.metric):
-                node.best = score.metric if node.best is None else max(node.best, score.metric)
+                node.best = score.metric if node.best is None else self.measures[0].best((node.best, score.metric))
         row: Row = {}
         late = {node: score for node, score in by_node.items() if node.late}
         if self._engine.join_times:
             best = [node.best for node in self._engine.nodes if node.late and node.best is not None]
-            row |= scores.of(list(late.values()), "delayed_") | scores.spread(best, "delayed_best")
+            row |= scores.of(list(late.values()), "delayed_", self.measures, pool=True)
+            row |= scores.spread(best, "delayed_best")
         if self._section.per_client:
             row["clients"] = {node.name: score.metric for node, score in by_node.items() if score.samples}
         return row
@@ -165,20 +170,27 @@ class Evaluator:
         row = scores.finite(row)
         self.rows += 1
         self.last = row
-        accuracy = row["accuracy"]
-        if accuracy is not None and (self.best is None or accuracy > self.best["accuracy"]):
+        first = self.measures[0]
+        reached = row[first.name]
+        if reached is not None and (self.best is None or first.better(reached, self.best[first.name])):
             self.best = row
         self.write(row)
 
     def save(self) -> dict[str, Any]:
         """Return the state that `restore` takes."""
         names = ("flops", "loss", "rows", "last", "best", "failures")
-        return {name: getattr(self, name) for name in names} | {"meters": {m.name: m.save() for m in self.meters}}
+        measured = {} if self.measures[0] == ACCURACY else {"metric": self.measures[0].name}
+        state = {name: getattr(self, name) for name in names} | measured
+        return state | {"meters": {m.name: m.save() for m in self.meters}}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `save` returned."""
-        meters = state.pop("meters")
+        meters, metric = state.pop("meters"), state.pop("metric", ACCURACY.name)
         for name, value in state.items():
             setattr(self, name, value)
+        if metric != self.measures[0].name:  # the task has another one by now: what was best by the old one is not
+            self.best = None
+            for node in self._engine.nodes:
+                node.best = None
         for meter in self.meters:
             meter.restore(meters[meter.name])

@@ -5,8 +5,8 @@ the jobs use them. Jobs travel to the actors of a cluster, so they hold plain va
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -15,6 +15,7 @@ from pushcen.codec import Schema, payload_size
 from pushcen.codec.clustering import flatten
 from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work
 from pushcen.learning import samples as data
+from pushcen.measure import ACCURACY, Measure
 
 if TYPE_CHECKING:
     from pushcen.simulation.executors.host import Host
@@ -53,6 +54,8 @@ class Facts(NamedTuple):
     """A fingerprint of each parameter that does not train."""
     reference_size: int
     """Bytes of a model that is offered as a reference."""
+    measures: tuple[Measure, ...] = (ACCURACY,)
+    """What it is measured by, above all by the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class Build(Job):
         learner = host.build(client)
         samples, schema = data.count(learner.task.train), learner.schema
         frozen, offered = learner.frozen.fingerprints(), payload_size(schema, OFFERED)
-        return Facts(learner.steps, learner.sizes(), samples, schema.size, schema, frozen, offered), None
+        sizes, measures = learner.sizes(), learner.measures
+        return Facts(learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures), None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +170,9 @@ class Evaluate(Job):
         """Return the score."""
         learner = host.learners[client]
         samples = host.global_samples() if self.global_test else None
-        if not self.elsewhere:
-            return learner.evaluate(samples), None
-        with set_to(learner, next(inputs)):
-            return learner.evaluate(samples), None
+        with nullcontext() if not self.elsewhere else set_to(learner, next(inputs)):
+            score = learner.evaluate(samples)
+        return replace(score, tallies=()) if self.global_test else score, None  # only own samples are pooled
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pushcen.errors import ModelError, OptionError, RunError
+from pushcen.errors import ModelError, OptionError, RunError, TaskError
 from pushcen.folder import METRICS, Folder
 from pushcen.learning import Samples, TaskFunction
 from pushcen.learning.frozen import check_same_frozen
+from pushcen.measure import written
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Executor, Host, Make, MakeLearner, start
@@ -162,6 +163,7 @@ class Simulation:
             "samples": [fact.samples for fact in facts],
             "steps": [fact.steps for fact in facts],
             "join_times": self.engine.join_times,
+            **written(facts[0].measures),
         }
 
     @contextmanager
@@ -184,10 +186,13 @@ class Simulation:
 
 
 def _check_alike(facts: list[Facts]) -> None:
-    """Refuse clients whose models cannot be averaged, or do not stand on the same frozen part."""
+    """Refuse clients whose models cannot be averaged, stand on other frozen parts, or are measured otherwise."""
     first = facts[0]
     for client, other in enumerate(facts):
         check_same_frozen(first.frozen, other.frozen, f"client {client}")
+        if other.measures != first.measures:
+            mine, its = (", ".join(one.name for one in fact.measures) for fact in (other, first))
+            raise TaskError(f"client {client} is measured by {mine}, client 0 by {its}: must be the same for all")
         if other.schema != first.schema:
             try:
                 first.schema.check_same(other.schema)

@@ -4,23 +4,31 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pushcen.learning import Score
+from pushcen.learning import Score, pooled
+from pushcen.measure import ACCURACY, Measure
 
 
-def of(found: Sequence[Score], prefix: str) -> dict[str, Any]:
+def of(
+    found: Sequence[Score], prefix: str, measures: Sequence[Measure] = (ACCURACY,), *, pool: bool = False
+) -> dict[str, Any]:
     """Return figures of several clients' scores. No test data does not count, nor what is not finite, which is told.
 
+    With `pool`, metrics that are no mean over samples are also taken over all clients' outputs together.
+
     >>> of([Score(0.5, 1.0, 10), Score(1.0, 2.0, 10)], "")
-    {'accuracy': 0.75, 'accuracy_sd': 0.25, 'accuracy_worst_tenth': 0.5, 'loss': 1.5}
+    {'loss': 1.5, 'accuracy': 0.75, 'accuracy_sd': 0.25, 'accuracy_worst_tenth': 0.5}
     """
     found = [score for score in found if score.samples]
-    metrics = sorted(score.metric for score in found if math.isfinite(score.metric))
-    left_out = {f"{prefix}accuracy_left_out": len(found) - len(metrics)} if len(found) > len(metrics) else {}
-    return left_out | {
-        **spread(metrics, f"{prefix}accuracy"),
-        f"{prefix}accuracy_worst_tenth": mean(metrics[: math.ceil(len(metrics) / 10)]),
-        f"{prefix}loss": mean([score.loss for score in found if math.isfinite(score.loss)]),
-    }
+    row: dict[str, Any] = {f"{prefix}loss": mean([score.loss for score in found if math.isfinite(score.loss)])}
+    for at, measure in enumerate(measures):
+        name = f"{prefix}{measure.name}"
+        values = [value for score in found if math.isfinite(value := score.values[at])]
+        row |= {**spread(values, name), f"{name}_worst_tenth": mean(measure.worst_tenth(values))}
+        if len(found) > len(values):
+            row[f"{name}_left_out"] = len(found) - len(values)
+        if pool and measure.pooled:
+            row[f"{name}_pooled"] = pooled([tally for score in found if (tally := score.tallies[at]) is not None])
+    return row
 
 
 def spread(values: Sequence[float], name: str) -> dict[str, Any]:
