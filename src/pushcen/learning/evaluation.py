@@ -2,16 +2,18 @@
 
 import math
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from pushcen.errors import PushcenError
 from pushcen.learning import samples as data
-from pushcen.learning.metrics import Scored, Tally, usual
+from pushcen.learning.metrics import Metric, Scored, Tally, metrics_of, usual
 from pushcen.learning.mistakes import blaming
 from pushcen.learning.noise import GENERATOR
 from pushcen.learning.samples import Samples
+from pushcen.learning.task import Task
 from pushcen.learning.work import Score
 
 if TYPE_CHECKING:
@@ -82,21 +84,24 @@ def rehearse(learner: "Learner") -> None:
                 raise
 
 
-def usual_task(loss: Any, metric: Any, samples: Samples, what: str) -> tuple[Any, Any]:
-    """Return loss and metric, with those that a task does not bring as usual for the targets of its training data.
+def settled(task: Task, client: str) -> tuple[Task, tuple[Metric, ...]]:
+    """Return a task with loss and metric, as usual for the targets of its training data if it brings none; and metrics.
 
-    >>> usual_task(torch.nn.functional.cross_entropy, None, (torch.zeros(2, 3), torch.tensor([0.5, 1.5])), "data")[1]
+    >>> inputs, targets = torch.zeros(2, 3), torch.tensor([0.5, 1.5])
+    >>> settled(Task(torch.nn.Linear(3, 1), (inputs, targets)), "client 7")[0].metric
     'rmse'
     """
-    if metric is not None and loss is not torch.nn.functional.cross_entropy:
-        return loss, metric
-    targets: Any = None
+    loss, metric = task.loss, task.metric
+    if metric is None or loss is torch.nn.functional.cross_entropy:
+        loss, metric = usual(loss, metric, _some_targets(task.train))
+    return replace(task, loss=loss, metric=metric), metrics_of(metric, loss, client)
+
+
+def _some_targets(samples: Samples) -> Any:
     if isinstance(samples, tuple):
-        targets = samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
-    else:
-        with undisturbed(), suppress(Exception):  # what is wrong with it is told where it is trained on
-            targets = data.gatherer(samples, what)(torch.arange(1))[1]
-    return usual(loss, metric, targets)
+        return samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
+    with undisturbed(), suppress(Exception):  # what is wrong with a sample is told where it is trained on
+        return data.gatherer(samples)(torch.arange(1))[1]
 
 
 @contextmanager

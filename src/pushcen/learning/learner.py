@@ -13,10 +13,9 @@ from pushcen.codec.accumulator import Weight
 from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError
 from pushcen.learning import samples as data
-from pushcen.learning.evaluation import rehearse, score, usual_task
+from pushcen.learning.evaluation import rehearse, score, settled
 from pushcen.learning.frozen import Frozen
 from pushcen.learning.local_training import LocalTraining
-from pushcen.learning.metrics import metrics_of
 from pushcen.learning.mistakes import all_finite
 from pushcen.learning.modules import device_named, extra_state, schema_of
 from pushcen.learning.noise import Noise
@@ -56,9 +55,7 @@ class Learner:
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
         keep_freed_memory()
-        loss, metric = usual_task(task.loss, task.metric, train, f"the training data of {client}")
-        self.task = replace(task, train=train, test=test, loss=loss, metric=metric)
-        self.metrics = metrics_of(metric, loss, client)
+        self.task, self.metrics = settled(replace(task, train=train, test=test), client)
         self.measures = tuple(one.measure for one in self.metrics)
         self.training, self.client = training, client
         self.update = update or Update()
@@ -80,7 +77,7 @@ class Learner:
         extra_state(self.model, client)  # refuses what could not be saved
         self._open: Accumulator | None = None
         self._taken: Accumulator | None = None
-        if task.metric is not None or metric != "accuracy":
+        if task.metric is not None or self.task.metric != "accuracy":
             rehearse(self)
         self.events = self.failures = 0  # how many events there were, and how many of the newest in a row have failed
 

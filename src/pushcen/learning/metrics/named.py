@@ -224,8 +224,8 @@ def _errors(metric: str, batch: Scored) -> tuple[float, int]:
 def usual(loss: Any, metric: Any, targets: Any) -> tuple[Any, Any]:
     """Return loss and metric of a task, with those that it does not bring chosen by some of its `targets`.
 
-    Numbers are a regression: mean squared error and RMSE. Rows that add up to one are distributions over classes. A loss
-    of None is the model's own.
+    Numbers are a regression: mean squared error and RMSE. Rows that add up to one are distributions over classes. A
+    loss of None is the model's own.
 
     >>> usual(torch.nn.functional.cross_entropy, None, torch.tensor([0.5, 2.5]))[1]
     'rmse'
