@@ -14,8 +14,6 @@ from pushcen.learning.work import Score
 if TYPE_CHECKING:
     from pushcen.learning.learner import Learner
 
-_BATCH = 512
-
 
 def score(learner: "Learner", samples: Samples | None) -> Score:
     """Score a learner's model; where there are no samples there is no score.
@@ -27,12 +25,15 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
     """
     if samples is None or not (count := data.count(samples)):
         return Score(math.nan, math.nan, 0)
-    gather, metric, loss = data.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0.0
+    gather = learner.local.gatherer(samples, f"the test data of {learner.client}")
+    metric, loss, counted = 0.0, 0.0, 0
     learner.model.eval()
     with torch.no_grad(), blaming(f"{learner.client}, evaluation", learner.frozen.trained):
-        for rows in torch.split(torch.arange(count), _BATCH):
+        for rows in torch.split(torch.arange(count), learner.local.together):
             inputs, targets = learner.local.on_device(gather(rows))
-            mean, outputs = learner.local.loss(inputs, targets)
-            metric += total_of(learner.task.metric(outputs, targets), len(rows), learner.client)
-            loss += float(mean) * len(rows)
-    return Score(metric / count, loss / count, count)
+            one = learner.local.evaluate(inputs, targets, len(rows))
+            if one.count:
+                metric += total_of(learner.task.metric(one.logits, one.targets), one.count, learner.client)
+                loss += one.loss * one.count
+                counted += one.count
+    return Score(metric / counted, loss / counted, count) if counted else Score(math.nan, math.nan, 0)

@@ -74,6 +74,10 @@ class Task:
     `model(inputs)` is called with a batch (with `*inputs` if they are a tuple or list, `**inputs` if a dict).
     `loss(outputs, targets)` is a mean over the batch; `metric` gives one number a sample, and higher is better.
     `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
+    `collate` makes a batch of a list of samples, as in PyTorch: `(inputs, targets)`, or a dict with `labels`.
+
+    A model that returns `loss` and `logits`, as those of transformers do, is trained by its own loss unless there is a
+    `loss` here; loss and metric get the logits.
     """
 
     model: nn.Module
@@ -82,6 +86,12 @@ class Task:
     loss: Callable[[Any, Any], torch.Tensor] = nn.functional.cross_entropy
     metric: Callable[[Any, Any], torch.Tensor] = correct
     share: Share | None = None
+    collate: Callable[[list[Any]], Any] | None = None
+
+    @property
+    def brings_loss(self) -> bool:
+        """Whether the loss is the user's own, and counts even where the model returns one."""
+        return self.loss is not nn.functional.cross_entropy
 
     def check(self, client: str) -> None:
         """Refuse what is no model or no function; `client` names whose task it is.
@@ -99,9 +109,9 @@ class Task:
             raise TaskError(
                 f"{client}: {empty} of the model is on the meta device: must have values, by load_weights, say"
             )
-        for name in ("loss", "metric", "share"):
+        for name in ("loss", "metric", "share", "collate"):
             given = getattr(self, name)
-            if not callable(given) and not (name == "share" and given is None):
+            if not callable(given) and not (name in ("share", "collate") and given is None):
                 raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")
 
 
@@ -110,7 +120,7 @@ TaskFunction = Callable[[int, int], Task]
 
 
 def load_task(name: str) -> TaskFunction:
-    """Find a task function by `module:function`; modules in the current folder are found too.
+    """Find a task function by `module:function`, or `file.py:function`; modules in the current folder are found too.
 
     >>> load_task("math:pi")
     Traceback (most recent call last):
