@@ -22,7 +22,7 @@ class TaskOptions:
     """The section `task`: a function of your own, or else a model by name on the images of the section `data`."""
 
     function: str = ""
-    """`module:function`, which takes client and clients and returns a Task."""
+    """`module:function` or `file.py:function`, which takes client and clients and returns a Task."""
     model: str = ""
     """cnn, lenet or resnet18 [as usual for the data]."""
     weights: str = ""

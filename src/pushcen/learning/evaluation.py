@@ -9,6 +9,7 @@ import torch
 
 from pushcen.errors import PushcenError
 from pushcen.learning import samples as data
+from pushcen.learning.collation import Collation
 from pushcen.learning.metrics import Metric, Scored, Tally, metrics_of, usual
 from pushcen.learning.mistakes import blaming
 from pushcen.learning.noise import GENERATOR
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from pushcen.learning.learner import Learner
 
-_BATCH = 512
 _FEW = 4  # samples that metrics are tried on
 _SOME = 64  # targets that show what they are
 
@@ -46,22 +46,19 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
 
 def _note(learner: "Learner", samples: Samples, count: int, tallies: "Sequence[Tally]") -> tuple[float, int]:
     """Show the first `count` samples to all tallies; return the sum of the loss, and over how many it is."""
-    gather, total, over = data.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0
+    gather, total, over = learner.local.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0
     learner.model.eval()
     with torch.no_grad():
-        for rows in torch.split(torch.arange(count), _BATCH):
+        for rows in torch.split(torch.arange(count), learner.local.together):
             inputs, targets = learner.local.on_device(gather(rows))
-            batch = _scored(learner, inputs, targets, len(rows))
-            for tally in tallies:
-                tally.update(batch)
-            total += batch.loss * batch.count
-            over += batch.count
+            one = learner.local.evaluate(inputs, targets, len(rows))
+            if one.count:
+                batch = Scored(one.logits, one.targets, one.loss, one.count, learner.client)
+                for tally in tallies:
+                    tally.update(batch)
+                total += one.loss * one.count
+                over += one.count
     return total, over
-
-
-def _scored(learner: "Learner", inputs: Any, targets: Any, samples: int) -> Scored:
-    loss, outputs = learner.local.loss(inputs, targets)
-    return Scored(outputs, targets, float(loss), samples, learner.client)
 
 
 def rehearse(learner: "Learner") -> None:
@@ -91,17 +88,19 @@ def settled(task: Task, client: str) -> tuple[Task, tuple[Metric, ...]]:
     >>> settled(Task(torch.nn.Linear(3, 1), (inputs, targets)), "client 7")[0].metric
     'rmse'
     """
-    loss, metric = task.loss, task.metric
-    if metric is None or loss is torch.nn.functional.cross_entropy:
-        loss, metric = usual(loss, metric, _some_targets(task.train))
-    return replace(task, loss=loss, metric=metric), metrics_of(metric, loss, client)
+    collation = Collation(task.model, task.collate, brings_loss=task.brings_loss)
+    theirs = collation.labels and not task.brings_loss  # the model may return a loss of its own
+    loss, metric = None if theirs else task.loss, task.metric
+    if metric is None or theirs or loss is torch.nn.functional.cross_entropy:
+        loss, metric = usual(loss, metric, _some_targets(task.train, collation))
+    return replace(task, loss=task.loss if theirs else loss, metric=metric), metrics_of(metric, loss, client)
 
 
-def _some_targets(samples: Samples) -> Any:
-    if isinstance(samples, tuple):
+def _some_targets(samples: Samples, collation: Collation) -> Any:
+    if isinstance(samples, tuple) and collation.collate is None:
         return samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
     with undisturbed(), suppress(Exception):  # what is wrong with a sample is told where it is trained on
-        return data.gatherer(samples)(torch.arange(1))[1]
+        return data.gatherer(samples, collation=collation)(torch.arange(1))[1]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from pushcen.errors import DivergenceError, ModelError
 from pushcen.learning import samples as data
 from pushcen.learning.evaluation import rehearse, score, settled
 from pushcen.learning.frozen import Frozen
+from pushcen.learning.loaders import batch_size, log_loader
 from pushcen.learning.local_training import LocalTraining
 from pushcen.learning.mistakes import all_finite
 from pushcen.learning.modules import device_named, extra_state, schema_of
@@ -54,6 +55,8 @@ class Learner:
         task.check(client)
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
+        training = replace(training, batch=batch_size(train, training.batch, TrainingOptions().batch))
+        log_loader(train, training.batch, f"the training data of {client}")
         keep_freed_memory()
         self.task, self.metrics = settled(replace(task, train=train, test=test), client)
         self.measures = tuple(one.measure for one in self.metrics)

@@ -1,7 +1,7 @@
 """The steps that a client trains in one event, on its own data, with an error that says where one failed."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,10 +12,13 @@ from torch import nn
 
 from pushcen.errors import DivergenceError, OptionError, TaskError
 from pushcen.learning import samples as data
+from pushcen.learning.collation import Batch, Collation
 from pushcen.learning.event_steps import Batches, EventOptimiser, FitLearner
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.mistakes import blaming, form_of, has_nan
 from pushcen.learning.modules import number_type
+from pushcen.learning.outputs import IGNORED, Evaluated, evaluated, opened
+from pushcen.learning.samples import Samples
 from pushcen.learning.task import Task, one_loss
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update
@@ -35,10 +38,13 @@ class LocalTraining:
     def __init__(
         self, task: Task, model: nn.Module, trained: Sequence[nn.Parameter], training: TrainingOptions, client: str
     ) -> None:
-        self._task, self._model, self._trained = _smoothed(task, model, training, client), model, trained
+        self._model, self._trained = model, trained
         self._training, self._client = training, client
         self._device = next(iter(trained)).device
-        self._gather = data.gatherer(task.train, f"the training data of {client}")
+        self._collation = Collation(model, task.collate, brings_loss=task.brings_loss)
+        self._brings_loss = task.brings_loss
+        self._task = _smoothed(task, model, training, client, own_loss=self._collation.labels or task.brings_loss)
+        self._gather = self.gatherer(task.train, f"the training data of {client}")
         self._number = number_type(model)
         self.samples = data.count(task.train)
         self.cost = StepCost(model, task.fit)
@@ -47,6 +53,11 @@ class LocalTraining:
             raise OptionError(
                 f"training.micro_batch = {training.micro_batch!r}: {client}: must be 0 where the task has its own fit"
             )
+        self.together = training.batch if self._collation.labels else 512
+        """How many samples are evaluated at once; of a language model that is a score for each token and word."""
+        for name, samples in (("training", task.train), ("test", task.test)):
+            with blaming(what := f"the {name} data of {client}", ()):
+                data.check_lengths(samples, what, self._collation)
 
     def run(
         self, optimiser: torch.optim.Optimizer, update: Update, draw: np.random.Generator, event: int
@@ -92,6 +103,8 @@ class LocalTraining:
         return total
 
     def _backward(self, inputs: Any, targets: Any, share: float) -> torch.Tensor:
+        if self._collation.labels and isinstance(targets, torch.Tensor) and bool((targets == IGNORED).all()):
+            raise DivergenceError(f"{self._client}: all labels of a batch are {IGNORED}, which no loss counts")
         loss = self.loss(inputs, targets)[0]
         loss = loss if share == 1 else loss * share
         loss.backward()  # type: ignore[no-untyped-call]
@@ -128,29 +141,54 @@ class LocalTraining:
             why = "the batch has NaN" if has_nan(batch) else "a smaller training.lr may help"
             raise DivergenceError(f"{where}: the loss is {loss}; {why}")
 
+    def gatherer(self, samples: Samples, what: str) -> Callable[[torch.Tensor], Batch]:
+        """Return what makes a batch of row numbers, for this client's model; `what` names the samples."""
+        return data.gatherer(samples, what, self._collation)
+
     def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
-        """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32."""
+        """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32.
+
+        A model that takes labels gets the targets, unless the user brings a loss. Of outputs with a loss, the logits
+        are returned.
+        """
+        own = self._brings_loss
+        labels = {"labels": targets} if self._collation.labels and targets is not None and not own else {}
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._training.autocast == "bfloat16"):
             if isinstance(inputs, dict):
-                outputs = self._model(**inputs)
+                outputs = self._model(**inputs, **labels)
             else:
-                outputs = self._model(*inputs) if isinstance(inputs, tuple | list) else self._model(inputs)
-            loss = self._task.loss(outputs, targets)
+                several = inputs if isinstance(inputs, tuple | list) else (inputs,)
+                outputs = self._model(*several, **labels)
+            outputs, loss = opened(outputs, labelled=bool(labels))
+            if loss is None and targets is None and not own:
+                raise TaskError(
+                    f"{self._client}: the model returns no loss, and the samples have no labels: must have them, or "
+                    "the Task a collate that makes them; a language model's are its input_ids, with -100 for padding"
+                )
+            if loss is None or own:
+                loss = self._task.loss(outputs, targets)
         return one_loss(loss, self._client), outputs
+
+    def evaluate(self, inputs: Any, targets: Any, samples: int) -> Evaluated:
+        """Return what the model makes of a batch of so many samples, by token where its labels are."""
+        loss, outputs = self.loss(inputs, targets)
+        if not self._collation.labels:
+            return Evaluated(outputs, targets, float(loss), samples)
+        return evaluated(outputs, targets, float(loss), samples)
 
     def on_device(self, batch: Any) -> Any:
         """Bring a batch to where the model is; what is float64 takes the model's own type."""
         return data.to_device(batch, self._device, self._number)
 
 
-def _smoothed(task: Task, model: nn.Module, training: TrainingOptions, client: str) -> Task:
+def _smoothed(task: Task, model: nn.Module, training: TrainingOptions, client: str, *, own_loss: bool) -> Task:
     """Return the task with a loss that smooths labels while the model trains, if that is asked for."""
     smoothing = training.label_smoothing
     if not smoothing:
         return task
-    if task.loss is not nn.functional.cross_entropy:
+    if own_loss or task.loss is not nn.functional.cross_entropy:
         raise OptionError(
-            f"training.label_smoothing = {smoothing!r}: {client}: must be 0 where the task has a loss of its own"
+            f"training.label_smoothing = {smoothing!r}: {client}: must be 0 where the task or model has a loss of its own"
         )
 
     def loss(outputs: Any, targets: Any) -> torch.Tensor:

@@ -15,6 +15,7 @@ _HINTS = {
     "more than 1 value per channel": "BatchNorm needs two samples a batch: data.min_samples, or another norm",
     "does not require grad": "the loss must depend on what trains, and not be detached from it",
     "out of memory": "a smaller training.batch may help",
+    "index out of range in self": "an embedding has no row of that number: a token that the model does not know, say",
 }
 
 

@@ -6,19 +6,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from pushcen.data import ClientData
 from pushcen.errors import TaskError
+from pushcen.learning.collation import Batch, Collation, longest_text
+from pushcen.learning.loaders import LoaderSamples, taken_apart
 from pushcen.learning.mistakes import form_of
 
 Samples = Any
-"""Tensors or arrays `(inputs, targets)`, a `ClientData`, or any map-style dataset that gives `(input, target)`.
+"""Tensors or arrays `(inputs, targets)`, a `ClientData`, or any map-style dataset, or a DataLoader of one.
 
-Where a model takes several inputs, they are a dict or a tuple, of tensors or by sample.
+A dataset gives `(input, target)`, or a dict of what the model takes with `labels`. Where a model takes several inputs,
+they are a dict or a tuple, of tensors or by sample.
 """
-_RIGHT = "must be two tensors, (inputs, targets), or a map-style dataset of (input, target)"
-Batch = tuple[Any, Any]
+_RIGHT = "must be two tensors, (inputs, targets), or a map-style dataset of (input, target) or of dicts with labels"
 
 
 def count(samples: Samples) -> int:
@@ -27,13 +30,16 @@ def count(samples: Samples) -> int:
     >>> count((torch.zeros(5, 2), torch.zeros(5)))
     5
     """
+    if isinstance(samples, DataLoader | LoaderSamples):
+        samples = samples.dataset
     return min(_lengths(samples), default=0) if isinstance(samples, tuple) else len(samples)
 
 
 def prepared(samples: Samples, what: str, *, empty: bool = False) -> Samples:
     """Return the samples as the rest of this module takes them, or refuse them; `what` names them.
 
-    Arrays become tensors, `[inputs, targets]` becomes a tuple. There must be one sample at least, unless `empty`.
+    Arrays become tensors, `[inputs, targets]` becomes a tuple, a DataLoader what it is made of. There must be one
+    sample at least, unless `empty`.
 
     >>> prepared([np.zeros((3, 2)), np.arange(3)], "the training data of client 7")[1]
     tensor([0, 1, 2])
@@ -44,9 +50,8 @@ def prepared(samples: Samples, what: str, *, empty: bool = False) -> Samples:
     if isinstance(samples, list) and len(samples) == 2 and isinstance(samples[1], torch.Tensor | np.ndarray):
         samples = tuple(samples)
     if isinstance(samples, DataLoader):
-        raise TaskError(
-            f"{what} is a DataLoader: must be its dataset, loader.dataset; training.batch is the batch size"
-        )
+        loader = taken_apart(samples, what)
+        return LoaderSamples(prepared(loader.dataset, what, empty=empty), loader.collate, loader.batch)
     map_style = hasattr(samples, "__len__") and hasattr(samples, "__getitem__")
     no_rows = isinstance(samples, torch.Tensor | np.ndarray | dict | str | IterableDataset) or hasattr(samples, "iloc")
     if no_rows or not (map_style or isinstance(samples, ClientData)):
@@ -57,8 +62,10 @@ def prepared(samples: Samples, what: str, *, empty: bool = False) -> Samples:
     return samples
 
 
-def gatherer(samples: Samples, what: str = "the data") -> Callable[[torch.Tensor], Batch]:
-    """Return what makes a batch of row numbers.
+def gatherer(
+    samples: Samples, what: str = "the data", collation: Collation | None = None
+) -> Callable[[torch.Tensor], Batch]:
+    """Return what makes a batch of row numbers; `collation` knows the model that it is for.
 
     >>> take = gatherer((torch.arange(10.0), torch.arange(10)))
     >>> take(torch.tensor([3, 1]))
@@ -67,29 +74,34 @@ def gatherer(samples: Samples, what: str = "the data") -> Callable[[torch.Tensor
     >>> take(torch.tensor([1]))
     (tensor([2.], dtype=torch.float64), tensor([1]))
     """
-    if isinstance(samples, ClientData):
-        return samples.__getitem__
+    collation = collation or Collation(nn.Identity())
+    collate = collation.collate
+    if isinstance(samples, LoaderSamples):
+        samples, collate = samples.dataset, samples.collate or collate
     if isinstance(samples, TensorDataset):
         *several, targets = samples.tensors
         samples = several[0] if len(several) == 1 else tuple(several), targets
     if isinstance(samples, tuple):
-        return lambda rows: (_take(samples[0], rows), _take(samples[1], rows))
+        pairs = samples
+        if collate is None:
+            return lambda rows: (_take(pairs[0], rows), _take(pairs[1], rows))
+        return lambda rows: collation.batch([_take(pairs, row) for row in rows.unbind()], what, collate)
+    if isinstance(samples, ClientData) and collate is None:
+        return samples.__getitem__
+    fetch = getattr(samples, "__getitems__", lambda rows: [samples[row] for row in rows])  # as PyTorch's loaders do
+    return lambda rows: collation.batch(fetch(rows.tolist()), what, collate)
 
-    def collate(rows: torch.Tensor) -> Batch:
-        some = [samples[row] for row in rows.tolist()]
-        if not isinstance(some[0], tuple | list) or len(some[0]) != 2:
-            raise TaskError(f"{what} has samples such as {form_of(some[0])}: must be pairs, (input, target)")
-        try:
-            inputs, targets = default_collate(some)
-        except (TypeError, ValueError, RuntimeError, KeyError) as error:
-            odd = next((one for one in some if form_of(one) != form_of(some[0])), some[0])
-            raise TaskError(
-                f"{what} has samples that make no batch, such as {form_of(some[0])} and {form_of(odd)}: "
-                "must be tensors or numbers, all of one shape; pad what has many lengths"
-            ) from error
-        return inputs, targets
 
-    return collate
+def check_lengths(samples: Samples | None, what: str, collation: Collation) -> None:
+    """Refuse texts that are longer than the model takes, unless a collate function cuts them; `what` names them."""
+    if samples is None or collation.longest is None or isinstance(samples, ClientData):
+        return
+    apart = isinstance(samples, LoaderSamples)
+    number, length = longest_text(samples.dataset if apart else samples)
+    if length > collation.longest:
+        if (samples.collate if apart else None) is None and collation.collate is None:
+            collation.check_length(length, f"sample {number} of {what}")
+        gatherer(samples, what, collation)(torch.tensor([number]))
 
 
 def check(samples: Samples, what: str, *, empty: bool = False) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from pushcen.codec.schema import Share
 from pushcen.errors import OptionError, PushcenError, TaskError
-from pushcen.learning.metrics import metrics_of
+from pushcen.learning.metrics import mean_squared_error, metrics_of
 from pushcen.learning.mistakes import form_of, told
 from pushcen.learning.noise import GENERATOR
 from pushcen.learning.samples import Samples
@@ -37,7 +37,11 @@ class Task:
     `loss(outputs, targets)` is a mean over the batch. `metric` is a name ("f1"), `module:Class`, a function that gives
     one number a sample, or a list of these; it is accuracy, or RMSE where targets are numbers, unless it is given.
     `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
+    `collate` makes a batch of a list of samples, as in PyTorch: `(inputs, targets)`, or a dict with `labels`.
     `fit(learner, batches)` trains for an event in place of the loop, and returns the mean loss.
+
+    A model that returns `loss` and `logits`, as those of transformers do, is trained by its own loss unless there is a
+    `loss` here; loss and metric get the logits.
     """
 
     model: nn.Module
@@ -46,7 +50,13 @@ class Task:
     loss: Callable[[Any, Any], torch.Tensor] = nn.functional.cross_entropy
     metric: Any = None
     share: Share | None = None
+    collate: Callable[[list[Any]], Any] | None = None
     fit: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def brings_loss(self) -> bool:
+        """Whether the loss is the user's own, and counts even where the model returns one."""
+        return self.loss not in (nn.functional.cross_entropy, mean_squared_error)
 
     def check(self, client: str) -> None:
         """Refuse what is no model or no function; `client` names whose task it is.
@@ -66,9 +76,9 @@ class Task:
             )
         if self.metric is not None:
             metrics_of(self.metric, self.loss, client)
-        for name in ("loss", "share", "fit"):
+        for name in ("loss", "share", "collate", "fit"):
             given = getattr(self, name)
-            if not callable(given) and not (name in ("share", "fit") and given is None):
+            if not callable(given) and not (name != "loss" and given is None):
                 raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")
 
 
@@ -77,7 +87,7 @@ TaskFunction = Callable[[int, int], Task]
 
 
 def load_task(name: str) -> TaskFunction:
-    """Find a task function by `module:function`; modules in the current folder are found too.
+    """Find a task function by `module:function`, or `file.py:function`; modules in the current folder are found too.
 
     >>> load_task("math:pi")
     Traceback (most recent call last):

@@ -1,10 +1,11 @@
 """What a run would be, before it is run: who, when, how large, how long. Nothing is trained."""
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pushcen.config import Config
 from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task
+from pushcen.learning.loaders import batch_size
 from pushcen.learning.samples import count
 from pushcen.simulation.options.clients import client_training
 from pushcen.streams import stream
@@ -55,9 +56,8 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     (38282, 3, 1797)
     """
     looked = range(0, config.clients, -(-config.clients // _AT_MOST))
-    first, samples, tests = _clients(config, task or config.task_function(), looked)
+    first, samples, tests, steps = _clients(config, task or config.task_function(), looked)
     joins = config.participation.join_times(config.clients, config.seed)
-    steps = [_training(config, client).steps(one) for client, one in zip(looked, samples, strict=True)]
     paces = [config.compute.pace(client, s, config.seed) for client, s in zip(looked, steps, strict=True)]
     spans = [max(0.0, config.horizon - joins.get(client, 0.0)) for client in looked]
     events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
@@ -81,18 +81,21 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     )
 
 
-def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Learner, list[int], list[int]]:
-    """Build the tasks of some clients; return the first one's learner, and the training and test samples of each."""
+def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Learner, list[int], list[int], list[int]]:
+    """Build the tasks of some clients; return the first one's learner, and the samples, tests and steps of each."""
     learner: Learner | None = None
-    samples, tests = [], []
+    samples, tests, steps = [], [], []
     for client in looked:
         task = build_task(function, client, config.clients, config.seed)
         if learner is None:
             learner = Learner(task, config.method.update(), _training(config, client), client=f"client {client}")
         samples.append(count(task.train))
+        training = _training(config, client)
+        batch = batch_size(task.train, training.batch, TrainingOptions().batch)
+        steps.append(replace(training, batch=batch).steps(samples[-1]))
         tests.append(count(task.test) if task.test is not None else 0)
     assert learner is not None
-    return learner, samples, tests
+    return learner, samples, tests, steps
 
 
 def _training(config: Config, client: int) -> TrainingOptions:

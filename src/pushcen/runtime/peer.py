@@ -61,7 +61,7 @@ class Setup:
 
 
 def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
-    """Read a config: `module:function` is a task with all else as usual, everything else a preset or a TOML file.
+    """Read a config: `module:function` (or `file.py:function`) is a task, all else a preset or a TOML file.
 
     >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
     1.0

@@ -4,6 +4,7 @@ Each actor hosts some of the clients and does their tasks in the order in which 
 is kept. What a task needs of others is passed as references, which Ray fetches from wherever they are.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -42,9 +43,12 @@ class Promise(Ticket):
 class Worker:
     """An actor's inside: a host, and payloads turned to bytes and back."""
 
-    def __init__(self, make: Make, global_test: Callable[[], Samples] | None, strict: bool) -> None:
+    def __init__(self, folders: list[str], packed: bytes, strict: bool) -> None:
+        """Unpack how learners are made and the global test, once the user's modules are found as they were there."""
         torch.set_num_threads(1)
-        self._host = Host(make, global_test, strict)
+        sys.path.extend(folder for folder in folders if folder not in sys.path)
+        made: tuple[Make, Callable[[], Samples] | None] = ray.cloudpickle.loads(packed)
+        self._host = Host(*made, strict)
         self._references: dict[bytes, Reference] = {}  # by fingerprint
         self._fingerprints: dict[bytes, bytes] = {}  # by the header of the message that the reference came in
 
@@ -85,7 +89,8 @@ class Cluster:
         if self._starts:
             ray.init(address=address or None, include_dashboard=False, log_to_driver=False, configure_logging=False)
         actor: Any = ray.remote(num_cpus=1, scheduling_strategy="SPREAD")(Worker)
-        self._actors: list[Any] = [actor.remote(host.make, host.global_test, host.strict) for _ in range(workers)]
+        packed = ray.cloudpickle.dumps((host.make, host.global_test))  # type: ignore[no-untyped-call]
+        self._actors: list[Any] = [actor.remote(sys.path, packed, host.strict) for _ in range(workers)]
         self._keys = 0
 
     def submit(self, client: int, jobs: Sequence[Job], inputs: Sequence[Promise] = ()) -> Promise:

@@ -91,7 +91,7 @@ class GradientMeter(Meter):
 def gradient(learner: Learner) -> tuple[float, torch.Tensor]:
     """Compute the loss over all training data and its gradient, with the client's own BatchNorm statistics."""
     model, task, batch = learner.model, learner.task, learner.training.batch
-    gather, count = data.gatherer(task.train), data.count(task.train)
+    gather, count = learner.local.gatherer(task.train, "the training data"), data.count(task.train)
     tensors = learner.schema.tensors(model)
     model.eval()
     model.zero_grad()
