@@ -188,7 +188,7 @@ def _smoothed(task: Task, model: nn.Module, training: TrainingOptions, client: s
         return task
     if own_loss or task.loss is not nn.functional.cross_entropy:
         raise OptionError(
-            f"training.label_smoothing = {smoothing!r}: {client}: must be 0 where the task or model has a loss of its own"
+            f"training.label_smoothing = {smoothing!r}: {client}: must be 0 where task or model has its own loss"
         )
 
     def loss(outputs: Any, targets: Any) -> torch.Tensor:
