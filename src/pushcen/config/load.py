@@ -17,7 +17,10 @@ def load_config(source: str | Path | Mapping[str, Any] = "digits", settings: Map
     """Read a config: a TOML file, a preset by its name or nested values, with single settings by their full keys."""
     values = dict(source) if isinstance(source, Mapping) else read_toml(source)
     values = {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
-    for key, value in (settings or {}).items():
+    settings = settings or {}
+    if settings.get("data.owner") and isinstance(source, str) and source in presets():
+        values.pop("clients", None)  # of the preset's data
+    for key, value in settings.items():
         put(values, key, value)
     return Config.of(values)
 

@@ -1,7 +1,7 @@
 """What the user brings: a model, data, and what is good."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,8 @@ class Task:
 
     `model(inputs)` is called with a batch (with `*inputs` if they are a tuple or list, `**inputs` if a dict).
     `loss(outputs, targets)` is a mean over the batch; `metric` gives one number a sample, and higher is better.
-    `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
+    `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does. `about` has facts,
+    by name, in which all peers must agree: how inputs are encoded, say.
     """
 
     model: nn.Module
@@ -82,6 +83,7 @@ class Task:
     loss: Callable[[Any, Any], torch.Tensor] = nn.functional.cross_entropy
     metric: Callable[[Any, Any], torch.Tensor] = correct
     share: Share | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, client: str) -> None:
         """Refuse what is no model or no function; `client` names whose task it is.
@@ -103,6 +105,8 @@ class Task:
             given = getattr(self, name)
             if not callable(given) and not (name == "share" and given is None):
                 raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")
+        if not all(isinstance(word, str) for fact in dict(self.about).items() for word in fact):
+            raise TaskError(f"{client}: the task's about is {self.about!r:.80}: must be texts by name")
 
 
 TaskFunction = Callable[[int, int], Task]
