@@ -153,6 +153,7 @@ def _watched(
     from pushcen.runs import launch
 
     console = Console(stderr=True)
+    _tell_of_table(config, console)
     with RunProgress(label, console) as progress:
         run = launch(config, folder, observers=[progress], track=track or [], strict=strict, then=then)
     if not run.finished:
@@ -175,8 +176,20 @@ def _show(run: "Run") -> None:
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
 
 
+def _tell_of_table(config: "Config", console: Console) -> None:
+    """Print what is learnt from what, where it is the columns of a table."""
+    if not config.task.function and config.data.is_table:
+        from pushcen.cli.data import printable
+        from pushcen.tasks import TableTask
+
+        task = config.data_task()
+        assert isinstance(task, TableTask)
+        console.print(printable(task.in_words(config.clients)), soft_wrap=True, highlight=False)
+
+
 def _describe(config: "Config") -> None:
     """Print what a run of this config would be, with nothing trained."""
+    _tell_of_table(config, Console(stderr=True))
     from pushcen.analysis import forecast_table
     from pushcen.runs.forecast import forecast
 

@@ -121,16 +121,12 @@ class Columns:
         return _digest(self.about())[:32]
 
     def write(self, path: Path) -> None:
-        """Write it as JSON, for `read_columns`."""
-        plain = {
-            "format": _FORMAT,
-            "fingerprint": self.fingerprint,
-            "rows": self.rows,
-            "owner": self.owner,
-            "label": _plain(self.target),
-            "columns": [_plain(column) for column in self.columns],
-        }
-        path.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        """Write it as JSON, a line for each column, for `read_columns`."""
+        head = {"format": _FORMAT, "fingerprint": self.fingerprint, "rows": self.rows, "owner": self.owner}
+        lines = [f'"{name}": {json.dumps(value, ensure_ascii=False)},' for name, value in head.items()]
+        lines += [f'"label": {json.dumps(_plain(self.target), ensure_ascii=False)},', '"columns": [']
+        columns = ",\n".join(json.dumps(_plain(column), ensure_ascii=False) for column in self.columns)
+        path.write_text("\n".join(["{", *lines, columns, "]}", ""]), "utf-8")
 
 
 def read_columns(path: Path) -> Columns:

@@ -46,9 +46,7 @@ def encode_rows(sheet: Sheet, columns: Columns) -> torch.Tensor:
                 inputs[rows, begin + index[rows] - 1] = 1.0
             if len(others):
                 value = sheet.texts(column.name)[others[0]]
-                strange.append(
-                    f"{column.name} {len(others):,} (such as {value[:40]!r}, row {sheet.row[others[0]] + 1})"
-                )
+                strange.append(f"{column.name} {len(others):,} (such as {value[:40]!r}, {sheet.place(others[0])})")
         if missing.any() and not column.missing:
             unexpected.append(f"{column.name} {int(missing.sum()):,}")
         begin += 0 if column.embedded else column.inputs

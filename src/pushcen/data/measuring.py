@@ -13,6 +13,7 @@ from pushcen.errors import DataError
 
 _ONE_HOT = 16  # categories; more are embedded
 _FEW = 20  # whole numbers that are classes; more are numbers
+BY_CHOICE = "by choice"
 _LONGEST = 200  # characters of a category
 
 
@@ -42,7 +43,7 @@ def measure(
         if name in (label, owner) or name in sheet.index:
             continue
         if name in left_out:
-            found.append(Column(name, "left out", why="by choice"))
+            found.append(Column(name, "left out", why=BY_CHOICE))
         else:
             found.append(_measured(sheet, name, "category" if name in as_categories else sheet.kind(name)))
     return Columns(target or measure_target(sheet, label), tuple(found), owner, len(sheet))
@@ -68,7 +69,9 @@ def measure_target(sheet: Sheet, label: str, kind: str = "") -> Target:
     texts = _told(sheet.texts(label))
     classes = sorted(set(texts), key=_order)
     if len(classes) < 2:
-        raise DataError(f"{sheet.where}: column {label}, the label, is {classes[0]!r} in each row: nothing to learn")
+        raise DataError(
+            f"{sheet.where}: column {label}, the label, is {classes[0][:40]!r} in each row: nothing to learn"
+        )
     if len(classes) > min(MOST_CLASSES, max(_FEW, len(texts) // 2)):
         raise DataError(
             f"{sheet.where}: column {label}, the label, has {len(classes):,} classes in {len(texts):,} rows: must be "

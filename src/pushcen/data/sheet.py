@@ -58,7 +58,11 @@ class Sheet:
 
     def refuse(self, name: str, at: int, why: str) -> DataError:
         """Return the error for one cell."""
-        return DataError(f"{self.files[self.file[at]]}, column {name}, row {self.row[at] + 1}: {why}")
+        return DataError(f"{self.place(at, name)}: {why}")
+
+    def place(self, at: int, name: str = "") -> str:
+        """Return where a row is: its file and number, and which column is meant."""
+        return f"{self.files[self.file[at]]}{f', column {name}' if name else ''}, row {self.row[at] + 1}"
 
     def kind(self, name: str) -> str:
         """Return what all cells of a column can be read as: number, boolean, date or category; or missing."""

@@ -16,6 +16,7 @@ from pushcen.errors import DataError
 SUFFIXES = (".csv", ".tsv", ".parquet")
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
 """What counts as a missing value in a CSV file."""
+_LONGEST_CELL = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 22  # bytes; a quote that is never closed makes a row of the rest of the file
 _INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
 
@@ -55,11 +56,13 @@ def read_sheet(paths: Sequence[Path], where: str = "") -> Sheet:
                 texts = text_column(Sheet(str(paths[which]), table, (), files, rows).texts(name))
                 tables[which] = table.set_column(at, name, texts)
     whole = pyarrow.concat_tables(tables)
-    return Sheet(where or str(paths[0]), whole, tuple(map(str, paths)), files, rows, index)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return Sheet(where or f"{paths[0]}{more}", whole, tuple(map(str, paths)), files, rows, index)
 
 
 def _csv(path: Path) -> Any:
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.csv as arrow
 
     with path.open("rb") as file:
@@ -72,6 +75,8 @@ def _csv(path: Path) -> Any:
         delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         names = [name.strip() for name in next(reader)]
+        if not names:
+            raise csv.Error
     except UnicodeDecodeError as error:
         line = head[: error.start].count(b"\n") + 1
         raise DataError(f"{path}, line {line}: is not in UTF-8: must be saved in it") from None
@@ -90,6 +95,11 @@ def _csv(path: Path) -> Any:
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path}{_plainly(str(error), reader.line_num)}") from None
+    for name, column in zip(names, table.columns, strict=True):
+        lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+        if len(lengths) and lengths.max() > _LONGEST_CELL:
+            at = f"{path}, column {name}, row {lengths.argmax() + 1}"
+            raise DataError(f"{at}: a cell of {lengths.max():,} bytes; is a quote not closed?")
     return table.rename_columns(names)
 
 

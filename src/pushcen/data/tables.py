@@ -13,7 +13,7 @@ from pushcen.data.clients import ClientShare, Split, split
 from pushcen.data.columns import Columns, Target, read_columns
 from pushcen.data.data import Data
 from pushcen.data.encoding import encode_labels, encode_owners, encode_rows
-from pushcen.data.measuring import measure, measure_target
+from pushcen.data.measuring import BY_CHOICE, measure, measure_target
 from pushcen.data.partitions import Partition
 from pushcen.data.sheet import Sheet, near
 from pushcen.data.sheet_files import SUFFIXES, read_sheet
@@ -170,10 +170,10 @@ def _labelled(sheet: Sheet, label: str) -> Sheet:
         return sheet
     if not there.any():
         raise DataError(f"{sheet.where}: column {label}, the label, has no value in any row")
-    first = int(sheet.row[np.flatnonzero(~there)[0]]) + 1
+    first = int(np.flatnonzero(~there)[0])
     warnings.warn(
         f"{sheet.where}: left out {len(there) - int(there.sum()):,} of {len(there):,} rows, in which {label}, the "
-        f"label, is missing (the first is row {first})",
+        f"label, is missing (the first is {sheet.place(first)})",
         stacklevel=3,
     )
     return sheet.take(np.flatnonzero(there))
@@ -189,7 +189,7 @@ def _made(table: RawTable, training: Sheet) -> Columns:
 
 
 def _warn_of(columns: Columns, where: str) -> None:
-    left = [f"{column.name} ({column.why})" for column in columns.columns if not column.inputs]
+    left = [f"{one.name} ({one.why})" for one in columns.columns if not one.inputs and one.why != BY_CHOICE]
     if left:
         warnings.warn(f"{where}: columns left out: {'; '.join(left)}", stacklevel=3)
 

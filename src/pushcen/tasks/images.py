@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from pushcen.checks import check_choice
-from pushcen.data import Data, Split, check_labels, load, partition_named, split
+from pushcen.data import Data, Split, check_labels, load, split
 from pushcen.errors import DataError, ModelError, called
 from pushcen.learning import Task, load_weights
 from pushcen.models import LeNet, SmallCNN, resnet18
@@ -84,7 +84,7 @@ def _divided(options: DataOptions, clients: int, seed: int) -> Split:
         rows = order[: math.ceil(options.share * len(data))].sort().values
         owners = None if data.owners is None else data.owners[rows]
         data = replace(data, inputs=data.inputs[rows], labels=data.labels[rows], owners=owners)
-    partition = partition_named(options.partition, alpha=options.alpha, per_client=options.per_client)
+    partition = options.division()
     return split(data, clients, partition, test_share=options.test_share, min_samples=options.min_samples, seed=seed)
 
 

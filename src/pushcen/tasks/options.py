@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from pushcen.checks import check_choice, check_count, check_number
-from pushcen.data import NAMES, partition_named
+from pushcen.data import NAMES, Partition, partition_named
 from pushcen.errors import OptionError
 from pushcen.tasks.augmentation import check_augment
 
@@ -62,7 +62,7 @@ class DataOptions:
             if self.partition not in ("dirichlet", "natural"):
                 raise OptionError(f"partition = {self.partition!r}: must be natural where owner = {self.owner!r}")
             object.__setattr__(self, "partition", "natural")
-        chosen = partition_named(self.partition, alpha=self.alpha, per_client=self.per_client)
+        chosen = self.division()
         for name in ("alpha", "per_client"):  # resolved: what the partition has, and nothing that it has not
             object.__setattr__(self, name, getattr(chosen, name, None))
         check_number("share", self.share, 0, 1, above=True)
@@ -78,6 +78,10 @@ class DataOptions:
             if value := getattr(self, name):
                 wrong = "is for tables, CSV or parquet files" if name in _OF_TABLES else "is for images"
                 raise OptionError(f"{name} = {value!r}: {wrong}; source = {self.source!r} is none")
+
+    def division(self) -> Partition:
+        """Return how samples are divided among clients."""
+        return partition_named(self.partition, alpha=self.alpha, per_client=self.per_client)
 
     @property
     def is_table(self) -> bool:

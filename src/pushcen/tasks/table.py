@@ -1,6 +1,7 @@
 """Rows of a table, divided among clients, with a small network: a classifier, or a regression."""
 
 import functools
+import logging
 import threading
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ import torch
 from torch import nn
 
 from pushcen.checks import check_choice
-from pushcen.data import Data, RawTable, Split, in_words, partition_named, read_table, split_table
+from pushcen.data import Data, RawTable, Split, in_words, read_table, split_table
 from pushcen.errors import called
 from pushcen.learning import Task, load_weights
 from pushcen.learning.task import correct
@@ -122,10 +123,7 @@ class TableTask:
 
     def in_words(self, clients: int | None) -> str:
         """Return what is learnt from what, in a sentence."""
-        data = self.divided(clients).data
-        assert data.columns is not None
-        by = f"by {self.data.columns}" if self.data.columns else "by all training rows"
-        return f"{data.name}: {len(data):,} rows; {in_words(data.columns)}; scaled {by}"
+        return _in_words(self.divided(clients).data, self.data)
 
 
 @functools.lru_cache(maxsize=1)
@@ -142,12 +140,20 @@ def _read(options: DataOptions) -> RawTable:
 
 @functools.lru_cache(maxsize=2)
 def _divided(options: DataOptions, clients: int | None, seed: int) -> Split:
-    return split_table(
+    divided = split_table(
         _read(options),
         clients,
-        partition_named(options.partition, alpha=options.alpha, per_client=options.per_client),
+        options.division(),
         share=options.share,
         test_share=options.test_share,
         min_samples=options.min_samples,
         seed=seed,
     )
+    logging.getLogger("pushcen").info(_in_words(divided.data, options))
+    return divided
+
+
+def _in_words(data: Data, options: DataOptions) -> str:
+    assert data.columns is not None
+    by = f"by {options.columns}" if options.columns else "by all training rows"
+    return f"{data.name}: {len(data):,} rows; {in_words(data.columns)}; scaled {by}"
