@@ -78,6 +78,7 @@ def columns_of(tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
+        ("age", "1e25", "q.csv, column age, row 5: 1e+25: is 7e+23 deviations from the mean: must be below 1e+06"),
         ("age", "old", "q.csv, column age, row 5: 'old': must be a number"),
         ("age", "61,5", "q.csv, column age, row 5: '61,5': must be a number, with a point"),
         ("smokes", "perhaps", "q.csv, column smokes, row 5: 'perhaps': must be true or false"),
@@ -108,7 +109,10 @@ def test_a_columns_file_is_of_one_label(tmp_path):
         (lambda plain: plain["columns"][1].update(categories=["f", "f"]), "not a file of columns: column sex"),
         (lambda plain: plain["columns"][1].update(categories=[1]), "not a file of columns: column sex"),
         (lambda plain: plain["columns"].append(plain["columns"][0]), "must have names of their own"),
+        (lambda plain: plain["columns"][0].update(embedded=3), "column age: only categories are embedded"),
+        (lambda plain: plain["columns"][0].update(why=3), "column age: only categories"),
         (lambda plain: plain["label"].update(classes=["ill"]), "label outcome: must have two classes"),
+        (lambda plain: plain["label"].update(kind="number"), "label outcome: must have two classes"),
         (lambda plain: plain.pop("label"), "has no 'label'"),
         (lambda plain: plain.update(columns=3), "not a file of columns"),
         (lambda plain: plain.update(format="pushcen columns 2"), "its format must be 'pushcen columns 1'"),
@@ -162,7 +166,7 @@ def test_a_table_is_no_data_set_of_images(tmp_path):
     assert "a.txt: is no table: must end in .csv, .tsv, .parquet" in refused(tmp_path / "a.txt")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(at=st.integers(0, 10**6), some=st.binary(max_size=3), cut=st.booleans())
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.filterwarnings("ignore")

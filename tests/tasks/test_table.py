@@ -117,7 +117,7 @@ def test_a_task_without_facts_has_the_fingerprint_that_it_always_had():
         ),
         ({"data.source": "digits", "data.label": "outcome"}, "data.label = 'outcome': is for tables"),
         ({"data.source": "digits", "task.model": "mlp"}, "task.model = 'mlp': must be one of cnn, lenet, resnet18"),
-        ({}, "data.label = 'label': "),
+        ({}, "data.label = '': must name the column to learn. It has age, sex"),
     ],
 )
 def test_what_is_refused_names_the_key_that_was_set(table, settings, said):

@@ -44,6 +44,7 @@ def simulate(
         folder = runs / name if name else free_folder(runs, folder_name(f"{chosen.task_name}-{chosen.method_name}"))
         if folder.exists():
             raise RunError(f"{folder}: exists; go on with it by --resume {folder}, or choose another name")
+    _tell_of_table(chosen)
     if dry_run:
         _describe(chosen)
         return
@@ -83,6 +84,7 @@ def compare(
     configs = {folder_name(label): c for label, c in plan_comparison(load, names, special).items()}
     first = next(iter(configs.values()))
     folder = runs / name if name else folder_for(runs, folder_name(f"compare-{first.task_name}"), configs)
+    _tell_of_table(first)
     done = []
     for at, (label, chosen) in enumerate(configs.items(), 1):
         shown = f"{label} ({at} of {len(configs)})"
@@ -123,6 +125,7 @@ def sweep(
     configs = {f"{folder_name(label)}/seed-{c.seed}": c for label, some in points.items() for c in some}
     first = next(iter(configs.values()))
     folder = runs / name if name else folder_for(runs, folder_name(f"sweep-{first.task_name}"), configs)
+    _tell_of_table(first)
     done = {}
     for at, (part, chosen) in enumerate(configs.items(), 1):
         shown = f"{part} ({at} of {len(configs)})"
@@ -153,7 +156,6 @@ def _watched(
     from pushcen.runs import launch
 
     console = Console(stderr=True)
-    _tell_of_table(config, console)
     with RunProgress(label, console) as progress:
         run = launch(config, folder, observers=[progress], track=track or [], strict=strict, then=then)
     if not run.finished:
@@ -176,7 +178,7 @@ def _show(run: "Run") -> None:
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
 
 
-def _tell_of_table(config: "Config", console: Console) -> None:
+def _tell_of_table(config: "Config") -> None:
     """Print what is learnt from what, where it is the columns of a table."""
     if not config.task.function and config.data.is_table:
         from pushcen.cli.data import printable
@@ -184,12 +186,11 @@ def _tell_of_table(config: "Config", console: Console) -> None:
 
         task = config.data_task()
         assert isinstance(task, TableTask)
-        console.print(printable(task.in_words(config.clients)), soft_wrap=True, highlight=False)
+        Console(stderr=True, highlight=False).print(printable(task.in_words(config.clients)), soft_wrap=True)
 
 
 def _describe(config: "Config") -> None:
     """Print what a run of this config would be, with nothing trained."""
-    _tell_of_table(config, Console(stderr=True))
     from pushcen.analysis import forecast_table
     from pushcen.runs.forecast import forecast
 

@@ -40,6 +40,8 @@ class Column:
             raise DataError(f"column {self.name}: must be of a kind ({', '.join(KINDS)}), with a mean and a deviation")
         if (self.kind == "category") != bool(self.categories) or not _different(self.categories):
             raise DataError(f"column {self.name}: must have categories, all different texts, if it is a category")
+        if (self.embedded and not self.categories) or not isinstance(self.why, str):
+            raise DataError(f"column {self.name}: only categories are embedded, and a reason is a text")
 
     @property
     def choices(self) -> int:
@@ -67,7 +69,7 @@ class Target:
     def __post_init__(self) -> None:
         if self.kind not in TARGETS or not _finite(self.mean, self.deviation) or self.deviation <= 0:
             raise DataError(f"label {self.name}: must be a class or a number, with a mean and a deviation")
-        if (self.kind == "class") != (len(self.classes) > 1) or not _different(self.classes):
+        if (len(self.classes) < 2 if self.kind == "class" else self.classes) or not _different(self.classes):
             raise DataError(f"label {self.name}: must have two classes or more, all different texts, if it is a class")
 
 

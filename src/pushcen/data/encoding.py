@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from pushcen.data.columns import NUMERIC, Column, Columns, Target
 from pushcen.data.sheet import Sheet
 
+FARTHEST = 1e6  # deviations; further off, one value would drown all others
+
 
 def encode_rows(sheet: Sheet, columns: Columns) -> torch.Tensor:
     """Return the inputs, float32 [rows, inputs]; those that are an index into an embedding, from 0, come last.
@@ -34,7 +36,11 @@ def encode_rows(sheet: Sheet, columns: Columns) -> torch.Tensor:
         if column.kind in NUMERIC:
             values = sheet.numbers(column.name, column.kind)
             missing = np.isnan(values)
-            inputs[:, begin] = np.where(missing, 0.0, (values - column.mean) / column.deviation)
+            scaled = np.where(missing, 0.0, (values - column.mean) / column.deviation)
+            if len(far := np.flatnonzero(np.abs(scaled) >= FARTHEST)):
+                why = f"{values[far[0]]:g}: is {np.abs(scaled[far[0]]):.2g} deviations from the mean: must be below"
+                raise sheet.refuse(column.name, int(far[0]), f"{why} {FARTHEST:g}")
+            inputs[:, begin] = scaled
             if column.missing:
                 inputs[:, begin + 1] = missing
         else:

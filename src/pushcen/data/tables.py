@@ -66,7 +66,9 @@ def read_table(
         raise DataError(f"label = {label!r}: columns = {columns!r} is of tables with the label {given.target.name!r}")
     if given and target not in ("", given.target.kind):
         raise DataError(f"target = {target!r}: by columns = {columns!r} it is a {given.target.kind}")
-    label = label or (given.target.name if given else _LABEL)
+    label = label or (given.target.name if given else _LABEL if _LABEL in sheet.names else "")
+    if not label:
+        raise DataError(f"label = '': must name the column to learn. {near('', sheet.names)}")
     if label not in sheet.names:
         raise DataError(f"label = {label!r}: {path} has no such column. {near(label, sheet.names)}")
     if owner and owner not in sheet.names:

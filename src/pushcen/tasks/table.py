@@ -6,13 +6,11 @@ import threading
 from dataclasses import dataclass
 
 import torch
-from torch import nn
 
 from pushcen.checks import check_choice
 from pushcen.data import Data, RawTable, Split, in_words, read_table, split_table
 from pushcen.errors import called
 from pushcen.learning import Task, load_weights
-from pushcen.learning.task import correct
 from pushcen.models import MLP
 from pushcen.tasks.options import DataOptions
 
@@ -82,16 +80,12 @@ class TableTask:
         divided = self.divided(clients)
         mine, data = divided[client], divided.data
         assert data.columns is not None
-        number = not data.classes
-        deviation = data.columns.target.deviation
-        return Task(
-            self.network(data),
-            mine.train,
-            mine.test if len(mine.test) else None,
-            loss=SquaredError(deviation) if number else nn.functional.cross_entropy,
-            metric=Explained(deviation) if number else correct,
-            about=data.columns.about(),
-        )
+        tests = mine.test if len(mine.test) else None
+        task = Task(self.network(data), mine.train, tests, about=data.columns.about())
+        if not data.classes:
+            deviation = data.columns.target.deviation
+            task.loss, task.metric = SquaredError(deviation), Explained(deviation)
+        return task
 
     def divided(self, clients: int | None) -> Split:
         """Return the table, divided among so many clients, or among its owners."""
