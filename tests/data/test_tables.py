@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from pushcen.data import (
-    Column,
     Columns,
     DataError,
     Iid,
     Natural,
+    TableColumn,
     Target,
     measure_files,
     read_columns,
@@ -89,8 +89,8 @@ def test_many_categories_are_an_index_after_all_other_inputs(tmp_path):
 
 
 def test_a_category_that_is_not_known_has_the_reserved_index_and_one_warning_counts_them(tmp_path):
-    city = Column("city", "category", categories=("oslo", "rome"))
-    ward = Column("ward", "category", categories=("a", "b"), embedded=2)
+    city = TableColumn("city", "category", categories=("oslo", "rome"))
+    ward = TableColumn("ward", "category", categories=("a", "b"), embedded=2)
     table = sheet(tmp_path, "city,ward,ill\nrome,c,x\nparis,d,y\nbonn,a,y\n")
     with pytest.warns(UserWarning, match="not known: city 2") as caught:
         inputs = encode_rows(table, Columns(Target("ill", "class", ("x", "y")), (city, ward)))
@@ -101,10 +101,24 @@ def test_a_category_that_is_not_known_has_the_reserved_index_and_one_warning_cou
 
 
 def test_a_missing_value_where_none_was_before_is_the_mean_with_a_warning(tmp_path):
-    table = sheet(tmp_path, "age,ill\n60,x\n,y\n")
+    age, table = TableColumn("age", "number", 50.0, 10.0), sheet(tmp_path, "age,ill\n60,x\n,y\n")
     with pytest.warns(UserWarning, match="missing values where none were before.*: age 1"):
-        inputs = encode_rows(table, Columns(Target("ill", "class", ("x", "y")), (Column("age", "number", 50.0, 10.0),)))
+        inputs = encode_rows(table, Columns(Target("ill", "class", ("x", "y")), (age,)))
     assert inputs.tolist() == [[1], [0]]
+
+
+@pytest.mark.parametrize("text", ["", " ", "NA", " NA ", "?", "null", '" "'])
+def test_a_missing_value_has_many_names(tmp_path, text):
+    assert sheet(tmp_path, f"age,ill\n 31 ,a\n{text},b\n").numbers("age").tolist() == pytest.approx(
+        [31, np.nan], nan_ok=True
+    )
+
+
+def test_a_text_is_missing_in_parquet_as_it_is_in_csv(tmp_path):
+    pd.DataFrame({"city": ["rome", "", " oslo", "NA"], "x": [np.nan] * 4}).to_parquet(tmp_path / "a.parquet")
+    table = read_sheet([tmp_path / "a.parquet"])
+    assert table.texts("city").tolist() == ["rome", None, "oslo", None]
+    assert table.kind("x") == "missing"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +242,7 @@ def test_columns_come_back_from_their_file_as_they_were(tmp_path):
 
 
 def test_whatever_changes_the_encoding_changes_the_fingerprint_and_names_its_column():
-    age, sex = Column("age", "number", 50.0, 9.0), Column("sex", "category", categories=("f", "m"))
+    age, sex = TableColumn("age", "number", 50.0, 9.0), TableColumn("sex", "category", categories=("f", "m"))
     one = Columns(Target("ill", "class", ("no", "yes")), (age, sex))
     others = [
         dataclasses.replace(one, columns=(dataclasses.replace(age, mean=51.0), sex)),
@@ -239,7 +253,8 @@ def test_whatever_changes_the_encoding_changes_the_fingerprint_and_names_its_col
     assert len({one.fingerprint, *(other.fingerprint for other in others)}) == 5
     changed = {key for key, fact in one.about().items() if others[0].about()[key] != fact}
     assert changed == {"column.age"}
-    same = dataclasses.replace(one, rows=7, owner="site", columns=(age, sex, Column("id", "left out", why="it is one")))
+    unused = TableColumn("id", "left out", why="it is one")
+    same = dataclasses.replace(one, rows=7, owner="site", columns=(age, sex, unused))
     assert same.fingerprint == one.fingerprint
 
 

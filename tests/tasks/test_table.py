@@ -64,6 +64,14 @@ def test_a_run_of_a_table_goes_on_and_is_written_down(table, tmp_path):
     assert launch(config, tmp_path / "run").finished
 
 
+def test_the_number_of_workers_changes_no_byte(table, tmp_path):
+    own = QUICK | {"data.source": table, "data.label": "days", "clients": 4}
+    for workers in (1, 2):
+        launch(load_config("digits", own | {"executor.workers": workers}), tmp_path / str(workers))
+    one, two = ((tmp_path / name / "metrics.jsonl").read_bytes() for name in ("1", "2"))
+    assert one == two
+
+
 def test_options_of_tables_are_no_part_of_a_config_that_has_none():
     plain = load_config("digits").plain()["data"]
     assert {"label", "owner", "target", "columns", "size", "augment"} & set(plain) == set()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file.")]
 SiteTask = Annotated[
-    str, typer.Argument(metavar="[TASK]", help="module:function, a preset or a TOML file; not needed with --data.")
+    str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file; not needed with --data.")
 ]
 Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics here.")]
 

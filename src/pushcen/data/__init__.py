@@ -12,7 +12,7 @@ of models, methods or peers; a task may bring data of its own and use none of it
 """
 
 from pushcen.data.clients import ClientData, ClientShare, Split, split
-from pushcen.data.columns import Column, Columns, Target, read_columns
+from pushcen.data.columns import Columns, TableColumn, Target, read_columns
 from pushcen.data.data import Data, Scale, check_labels
 from pushcen.data.partitions import (
     PARTITIONS,
@@ -34,7 +34,6 @@ __all__ = [
     "PARTITIONS",
     "ClientData",
     "ClientShare",
-    "Column",
     "Columns",
     "Data",
     "DataError",
@@ -49,6 +48,7 @@ __all__ = [
     "Shards",
     "Split",
     "Summary",
+    "TableColumn",
     "Target",
     "check_labels",
     "count",

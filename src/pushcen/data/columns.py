@@ -18,7 +18,7 @@ _LARGEST_FILE = 1 << 26
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column: a number (a date is days since 1970), a category, or left out, and `why`.
 
     `missing` says that a missing value is told, by an input of its own beside the mean or as one more category.
@@ -77,13 +77,14 @@ class Target:
 class Columns:
     """All columns of a table, in the order of its inputs, and its target.
 
-    >>> columns = Columns(Target("ill", "class", ("no", "yes")), (Column("age", "number", 50.0, 9.0, missing=True),))
+    >>> age = TableColumn("age", "number", 50.0, 9.0, missing=True)
+    >>> columns = Columns(Target("ill", "class", ("no", "yes")), (age,))
     >>> columns.inputs, columns.about()
     (2, {'label.ill': 'class 9b2be3ec66ec', 'column.age': 'number e8308c618dc1'})
     """
 
     target: Target
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     owner: str = ""
     rows: int = 0
     """Of how many rows it was made."""
@@ -95,7 +96,7 @@ class Columns:
             raise DataError("columns: must have names of their own, all different texts")
 
     @property
-    def used(self) -> tuple[Column, ...]:
+    def used(self) -> tuple[TableColumn, ...]:
         """Those that make inputs."""
         return tuple(column for column in self.columns if column.inputs)
 
@@ -148,7 +149,7 @@ def read_columns(path: Path) -> Columns:
             raise ValueError(f"its format must be {_FORMAT!r}")
         made = Columns(
             _made(Target, plain["label"]),
-            tuple(_made(Column, one) for one in plain["columns"]),
+            tuple(_made(TableColumn, one) for one in plain["columns"]),
             str(plain.get("owner", "")),
             int(plain.get("rows", 0)),
         )

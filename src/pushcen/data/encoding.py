@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pushcen.data.columns import NUMERIC, Column, Columns, Target
+from pushcen.data.columns import NUMERIC, Columns, TableColumn, Target
 from pushcen.data.sheet import Sheet
 
 FARTHEST = 1e6  # deviations; further off, one value would drown all others
@@ -20,7 +20,7 @@ def encode_rows(sheet: Sheet, columns: Columns) -> torch.Tensor:
 
     >>> import pyarrow
     >>> sheet = Sheet("a.csv", pyarrow.table({"age": [60.0, None]}), ("a.csv",), np.zeros(2, int), np.arange(2))
-    >>> encode_rows(sheet, Columns(Target("ill", "number"), (Column("age", "number", 50.0, 10.0, missing=True),)))
+    >>> encode_rows(sheet, Columns(Target("ill", "number"), (TableColumn("age", "number", 50.0, 10.0, missing=True),)))
     tensor([[1., 0.],
             [0., 1.]])
     """
@@ -80,7 +80,10 @@ def encode_labels(sheet: Sheet, target: Target) -> torch.Tensor:
     pushcen.errors.DataError: a.csv, column ill, row 2: 'perhaps': must be one of the classes no, yes
     """
     if target.kind == "number":
-        return torch.from_numpy(sheet.numbers(target.name).astype(np.float32))
+        values = sheet.numbers(target.name)
+        if len(missing := np.flatnonzero(np.isnan(values))):
+            raise sheet.refuse(target.name, int(missing[0]), "must be a number")
+        return torch.from_numpy(values.astype(np.float32))
     number = {name: at for at, name in enumerate(target.classes)}
     texts = sheet.texts(target.name)
     for at, text in enumerate(texts):
@@ -99,7 +102,7 @@ def encode_owners(sheet: Sheet, owner: str) -> torch.Tensor:
     return torch.from_numpy(np.unique(texts.astype(str), return_inverse=True)[1].astype(np.int64))
 
 
-def _indices(sheet: Sheet, column: Column) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+def _indices(sheet: Sheet, column: TableColumn) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Return the index of each row's category, from 1; where it is missing; and the rows with one that is not known."""
     number = {name: at for at, name in enumerate(column.categories, 1)}
     texts = sheet.texts(column.name)

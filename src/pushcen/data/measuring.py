@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pushcen.data.arrays import MOST_CLASSES
-from pushcen.data.columns import NUMERIC, Column, Columns, Target
+from pushcen.data.columns import NUMERIC, Columns, TableColumn, Target
 from pushcen.data.sheet import Sheet
 from pushcen.errors import DataError
 
@@ -43,7 +43,7 @@ def measure(
         if name in (label, owner) or name in sheet.index:
             continue
         if name in left_out:
-            found.append(Column(name, "left out", why=BY_CHOICE))
+            found.append(TableColumn(name, "left out", why=BY_CHOICE))
         else:
             found.append(_measured(sheet, name, "category" if name in as_categories else sheet.kind(name)))
     return Columns(target or measure_target(sheet, label), tuple(found), owner, len(sheet))
@@ -80,9 +80,9 @@ def measure_target(sheet: Sheet, label: str, kind: str = "") -> Target:
     return Target(label, kind, tuple(classes))
 
 
-def _measured(sheet: Sheet, name: str, kind: str) -> Column:
+def _measured(sheet: Sheet, name: str, kind: str) -> TableColumn:
     if kind == "missing":
-        return Column(name, "left out", why="it has no value in any row")
+        return TableColumn(name, "left out", why="it has no value in any row")
     if kind in NUMERIC:
         values = sheet.numbers(name, kind)
         known = _known(values)
@@ -90,22 +90,22 @@ def _measured(sheet: Sheet, name: str, kind: str) -> Column:
         mean, deviation = float(known.mean()), float(known.std())
         if known.min() == known.max() or deviation <= 1e-12 * abs(mean):
             if not missing:
-                return Column(name, "left out", why="it is the same in each row")
+                return TableColumn(name, "left out", why="it is the same in each row")
             deviation = 1.0
         elif kind == "number" and not missing and _counts(values):
-            return Column(name, "left out", why="it numbers the rows")
-        return Column(name, kind, mean, deviation, missing)
+            return TableColumn(name, "left out", why="it numbers the rows")
+        return TableColumn(name, kind, mean, deviation, missing)
     texts = sheet.texts(name)
     told = _told(texts)
     there = sorted(set(told), key=_order)
     if len(there) == 1 and len(told) == len(texts):
-        return Column(name, "left out", why="it is the same in each row")
+        return TableColumn(name, "left out", why="it is the same in each row")
     if (len(there) == len(told) and len(told) > 2) or len(there) > max(_ONE_HOT, len(told) // 2):
-        return Column(name, "left out", why=f"it has {len(there):,} different texts in {len(told):,} rows")
+        return TableColumn(name, "left out", why=f"it has {len(there):,} different texts in {len(told):,} rows")
     if (longest := max(map(len, there))) > _LONGEST:
-        return Column(name, "left out", why=f"it has texts of up to {longest:,} characters")
+        return TableColumn(name, "left out", why=f"it has texts of up to {longest:,} characters")
     length = 0 if len(there) <= _ONE_HOT else min(16, math.ceil(math.sqrt(len(there))))
-    return Column(name, "category", missing=len(told) < len(texts), categories=tuple(there), embedded=length)
+    return TableColumn(name, "category", missing=len(told) < len(texts), categories=tuple(there), embedded=length)
 
 
 def _counts(values: NDArray[np.float64]) -> bool:

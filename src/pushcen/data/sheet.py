@@ -74,13 +74,11 @@ class Sheet:
         form = column.type
         if types.is_boolean(form):
             return "boolean"
-        if types.is_integer(form) or types.is_floating(form) or types.is_decimal(form):
-            return "number"
         if types.is_date(form) or types.is_timestamp(form):
             return "date"
-        for kind in ("boolean", "number", "date"):
-            if _read(column, kind) is not None:
-                return kind
+        for kind in ("number", "boolean", "date"):
+            if (values := _read(column, kind)) is not None:
+                return "missing" if np.isnan(values).all() else kind
         return "category"
 
     def numbers(self, name: str, kind: str = "number") -> NDArray[np.float64]:
@@ -102,14 +100,13 @@ class Sheet:
     def texts(self, name: str) -> NDArray[Any]:
         """Return a column of texts, None where one is missing: `3.0` is `3` and `True` is `true`, in every file."""
         import pyarrow
-        import pyarrow.compute
 
         column = self.column(name)
         if pyarrow.types.is_floating(column.type) or pyarrow.types.is_decimal(column.type):
             written = [None if value != value else repr(value) for value in self.numbers(name).tolist()]
         else:
             try:
-                written = pyarrow.compute.utf8_trim_whitespace(column.cast("string")).to_pylist()
+                written = column.cast("string").to_pylist()
             except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
                 raise DataError(
                     f"{self.where}: column {name} has type {column.type}: must be numbers, dates or texts"
@@ -149,12 +146,10 @@ def text_column(values: Iterable[str | None]) -> Any:
 def _read(column: Any, kind: str) -> NDArray[np.float64] | None:
     """Return a column as float64, if all its cells are of the kind; numbers count as truths, and truths as numbers."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     form = column.type
     try:
         if pa.types.is_string(form) or pa.types.is_large_string(form):
-            column = pc.utf8_trim_whitespace(column)
             if kind == "boolean":
                 texts = [None if text is None else text.lower() for text in column.to_pylist()]
                 if not all(text is None or text in _TRUTHS for text in texts):

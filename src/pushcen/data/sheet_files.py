@@ -15,7 +15,7 @@ from pushcen.errors import DataError
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
-"""What counts as a missing value in a CSV file."""
+"""Texts that count as a missing value."""
 _LONGEST_CELL = 1 << 16  # bytes
 _LONGEST_ROW = 1 << 22  # bytes; a quote that is never closed makes a row of the rest of the file
 _INDEX = re.compile(r"|Unnamed: \d+(\.\d+)?|__index_level_\d+__")
@@ -39,7 +39,7 @@ def read_sheet(paths: Sequence[Path], where: str = "") -> Sheet:
             raise DataError(f"{path}: no such file")
         if path.suffix.lower() not in SUFFIXES:
             raise DataError(f"{path}: is no table: must end in {', '.join(SUFFIXES)}")
-        tables.append(_parquet(path) if path.suffix.lower() == ".parquet" else _csv(path))
+        tables.append(_trimmed(_parquet(path) if path.suffix.lower() == ".parquet" else _csv(path)))
         _check_names(tables[-1], path)
         if missing := [name for name in tables[0].column_names if name not in tables[-1].column_names]:
             raise DataError(f"{path}: has no column {missing[0]!r}, which {paths[0]} has")
@@ -88,9 +88,7 @@ def _csv(path: Path) -> Any:
             str(path),
             arrow.ReadOptions(use_threads=False, block_size=_LONGEST_ROW, column_names=many, skip_rows=reader.line_num),
             arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            arrow.ConvertOptions(
-                column_types=dict.fromkeys(many, pa.string()), null_values=list(MISSING), strings_can_be_null=True
-            ),
+            arrow.ConvertOptions(column_types=dict.fromkeys(many, pa.string())),
         )
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
@@ -128,6 +126,19 @@ def _parquet(path: Path) -> Any:
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
+    return table
+
+
+def _trimmed(table: Any) -> Any:
+    """Return the table with its texts trimmed, and null where one stands for a missing value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            texts = pc.utf8_trim_whitespace(table.column(at).cast("string"))
+            missing = pc.is_in(texts, value_set=pa.array(MISSING))
+            table = table.set_column(at, field.name, pc.if_else(missing, pa.scalar(None, pa.string()), texts))
     return table
 
 

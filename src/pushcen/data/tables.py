@@ -133,8 +133,8 @@ def measure_files(
 def in_words(columns: Columns) -> str:
     """Return what is learnt from what, in a sentence.
 
-    >>> from pushcen.data.columns import Column
-    >>> in_words(Columns(Target("ill", "class", ("no", "yes")), (Column("age", "number"),)))
+    >>> from pushcen.data.columns import TableColumn
+    >>> in_words(Columns(Target("ill", "class", ("no", "yes")), (TableColumn("age", "number"),)))
     'ill is a class, one of 2 (no, yes); 1 input from 1 column (1 number)'
     """
     target, used = columns.target, columns.used
