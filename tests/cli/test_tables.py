@@ -76,6 +76,23 @@ def test_columns_of_all_sites_are_one_file(tmp_path):
     assert json.loads(out.read_text())["fingerprint"] == columns.fingerprint
 
 
+def test_sites_that_show_no_rows_make_one_file_of_theirs(tmp_path):
+    found, whole, made = patients.rows(), tmp_path / "whole.json", tmp_path / "made.json"
+    flags = ("--label", "outcome", "--owner", "hospital")
+    for name in patients.HOSPITALS:
+        patients.write(tmp_path / f"{name}.csv", [row for row in found if row["hospital"] == name])
+        run("data", "columns", tmp_path / f"{name}.csv", *flags, "--out", tmp_path / f"{name}.json")
+    run("data", "columns", *sorted(tmp_path.glob("*.json")), "--out", made)
+    run("data", "columns", *sorted(tmp_path.glob("*.csv")), *flags, "--out", whole)
+    one, other = read_columns(made), read_columns(whole)
+    assert (one.target, one.owner, one.rows) == (other.target, "hospital", 120)
+    for mine, theirs in zip(one.columns, other.columns, strict=True):
+        assert (mine.name, mine.kind, mine.categories) == (theirs.name, theirs.kind, theirs.categories)
+        assert (mine.missing, mine.embedded) == (theirs.missing, theirs.embedded)
+        assert mine.mean == pytest.approx(theirs.mean, rel=0.02)
+        assert mine.deviation == pytest.approx(theirs.deviation, rel=0.02)
+
+
 def test_a_peer_says_what_it_needs(table, tmp_path):
     common = ("--listen", "127.0.0.1:7001", "--state", tmp_path / "state")
     assert "TASK: is needed (or --data FILE" in run("peer", *common, code=2).stderr

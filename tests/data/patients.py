@@ -20,7 +20,7 @@ def rows(count=120, seed=0):
                 "age": "" if at % 10 == 3 else age,
                 "sex": sex,
                 "ward": ward,
-                "smokes": str(bool(at % 3)),
+                "smokes": str(bool(at // 3 % 2)),
                 "admitted": f"2020-0{1 + at % 9}-1{at % 7}",
                 "hospital": HOSPITALS[at % 3],
                 "outcome": "ill" if ill else "well",

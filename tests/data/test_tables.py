@@ -22,6 +22,7 @@ from pushcen.data import (
 )
 from pushcen.data.encoding import encode_rows
 from pushcen.data.measuring import measure
+from pushcen.data.merging import merge_columns
 from pushcen.data.sheet_files import read_sheet
 from tests.data import patients
 
@@ -256,6 +257,33 @@ def test_whatever_changes_the_encoding_changes_the_fingerprint_and_names_its_col
     unused = TableColumn("id", "left out", why="it is one")
     same = dataclasses.replace(one, rows=7, owner="site", columns=(age, sex, unused))
     assert same.fingerprint == one.fingerprint
+
+
+TARGET = Target("ill", "class", ("no", "yes"))
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            Columns(TARGET, (TableColumn("code", "category", categories=("a",)),)),
+            "column code is a category, and in a a",
+        ),
+        (Columns(TARGET, (TableColumn("cod", "number"),)), "b: column cod is in it or in a only"),
+        (Columns(Target("ill", "number"), (TableColumn("code", "number"),)), "b: the label is ill, a number, and in a"),
+    ],
+)
+def test_sites_that_do_not_fit_together_are_named(other, said):
+    one = Columns(TARGET, (TableColumn("code", "number"),))
+    with pytest.raises(DataError, match=said):
+        merge_columns([("a", one), ("b", other)])
+
+
+def test_what_one_site_has_left_out_is_as_the_others_say():
+    used, unused = TableColumn("age", "number", 50.0, 9.0), TableColumn("age", "left out", why="it is the same")
+    beside = TableColumn("sex", "category", categories=("f", "m"))
+    sites = [("a", Columns(TARGET, (unused, beside), rows=9)), ("b", Columns(TARGET, (used, beside), rows=3))]
+    assert merge_columns(sites).columns == (used, beside)
 
 
 def test_a_site_may_have_more_columns_and_any_order(tmp_path):

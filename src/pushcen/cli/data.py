@@ -76,8 +76,11 @@ def describe(
 
 @app.command("columns")
 def write_columns(
-    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="CSV or parquet files of one table.")],
-    label: Annotated[str, typer.Option(help="The column to learn.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILES", help="CSV or parquet files of one table, or columns files of several sites."),
+    ],
+    label: Annotated[str, typer.Option(help="The column to learn.")] = "",
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("columns.json"),
     owner: Annotated[str, typer.Option(help="The column that says whose a row is; it is nothing to learn from.")] = "",
     target: Target = "",
@@ -90,7 +93,8 @@ def write_columns(
 ) -> None:
     """Write the kinds, categories and scales of a table's columns, for all sites to share as `data.columns`.
 
-    Sites that encode their rows by different files are refused by each other.
+    Files that it wrote itself, one at each site, become one for all: no site has to show its rows. Sites that encode
+    their rows by different files are refused by each other.
     """
     from pushcen.checks import check_choice
     from pushcen.data import in_words, measure_files

@@ -67,7 +67,7 @@ def measure_target(sheet: Sheet, label: str, kind: str = "") -> Target:
             raise DataError(f"{sheet.where}: column {label}, the label, is {values[0]:g} in each row: nothing to learn")
         return Target(label, kind, (), float(values.mean()), float(values.std()))
     texts = _told(sheet.texts(label))
-    classes = sorted(set(texts), key=_order)
+    classes = sorted_texts(texts)
     if len(classes) < 2:
         raise DataError(
             f"{sheet.where}: column {label}, the label, is {classes[0][:40]!r} in each row: nothing to learn"
@@ -77,7 +77,7 @@ def measure_target(sheet: Sheet, label: str, kind: str = "") -> Target:
             f"{sheet.where}: column {label}, the label, has {len(classes):,} classes in {len(texts):,} rows: must be "
             "few; target = 'number' takes numbers as such"
         )
-    return Target(label, kind, tuple(classes))
+    return Target(label, kind, classes)
 
 
 def _measured(sheet: Sheet, name: str, kind: str) -> TableColumn:
@@ -97,15 +97,34 @@ def _measured(sheet: Sheet, name: str, kind: str) -> TableColumn:
         return TableColumn(name, kind, mean, deviation, missing)
     texts = sheet.texts(name)
     told = _told(texts)
-    there = sorted(set(told), key=_order)
+    there = sorted_texts(told)
     if len(there) == 1 and len(told) == len(texts):
         return TableColumn(name, "left out", why="it is the same in each row")
     if (len(there) == len(told) and len(told) > 2) or len(there) > max(_ONE_HOT, len(told) // 2):
         return TableColumn(name, "left out", why=f"it has {len(there):,} different texts in {len(told):,} rows")
     if (longest := max(map(len, there))) > _LONGEST:
         return TableColumn(name, "left out", why=f"it has texts of up to {longest:,} characters")
+    return category_column(name, there, missing=len(told) < len(texts))
+
+
+def category_column(name: str, categories: Iterable[str], missing: bool) -> TableColumn:
+    """Return a column of categories: few have an input each, many are embedded.
+
+    >>> category_column("sex", ["m", "f"], missing=False).categories
+    ('f', 'm')
+    """
+    there = sorted_texts(categories)
     length = 0 if len(there) <= _ONE_HOT else min(16, math.ceil(math.sqrt(len(there))))
-    return TableColumn(name, "category", missing=len(told) < len(texts), categories=tuple(there), embedded=length)
+    return TableColumn(name, "category", missing=missing, categories=there, embedded=length)
+
+
+def sorted_texts(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each text once, numbers first and in their own order.
+
+    >>> sorted_texts(["b", "10", "9", "b"])
+    ('9', '10', 'b')
+    """
+    return tuple(sorted(set(texts), key=_order))
 
 
 def _counts(values: NDArray[np.float64]) -> bool:

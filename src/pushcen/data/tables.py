@@ -14,6 +14,7 @@ from pushcen.data.columns import Columns, Target, read_columns
 from pushcen.data.data import Data
 from pushcen.data.encoding import encode_labels, encode_owners, encode_rows
 from pushcen.data.measuring import BY_CHOICE, measure, measure_target
+from pushcen.data.merging import merge_columns
 from pushcen.data.partitions import Partition
 from pushcen.data.sheet import Sheet, near
 from pushcen.data.sheet_files import SUFFIXES, read_sheet
@@ -117,7 +118,11 @@ def split_table(
 def measure_files(
     paths: list[Path], label: str, *, owner: str = "", target: str = "", categories: list[str], without: list[str]
 ) -> Columns:
-    """Return the columns of the table that several files hold, sites say, by all their rows."""
+    """Return the columns of the table that several files hold, by all their rows; of columns files, those of all."""
+    if all(path.suffix == ".json" for path in paths):
+        return merge_columns([(str(path), read_columns(path)) for path in paths])
+    if not label:
+        raise DataError("label = '': must name the column to learn")
     sheet = read_sheet(paths)
     for role, name in (("label", label), ("owner", owner)):
         if name and name not in sheet.names:
