@@ -1,5 +1,7 @@
 """The models of the experiments, in plain PyTorch. Nothing here knows how they are trained or sent."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -52,6 +54,56 @@ class LeNet(nn.Module):
         x = self.fc2(x).relu()
         scores: torch.Tensor = self.fc3(x)
         return scores
+
+
+class MLP(nn.Module):
+    """Two layers of 64 units for the rows of a table: so many numbers, and after them indices of categories.
+
+    `embedded` has the number of categories and the length of the vector for each of these; index 0, a category that is
+    not known, is a vector of zeros. With no `classes` the output is one number, in the unit of which `mean` and
+    `deviation` are.
+
+    >>> MLP(numbers=3, embedded=[(40, 7)], classes=2)(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
+    >>> MLP(numbers=3, classes=0, mean=170.0, deviation=10.0)(torch.zeros(5, 3)).shape
+    torch.Size([5])
+    """
+
+    def __init__(
+        self,
+        numbers: int,
+        embedded: Sequence[tuple[int, int]] = (),
+        classes: int = 2,
+        *,
+        mean: float = 0.0,
+        deviation: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self._numbers, self._classes, self._mean, self._deviation = numbers, classes, mean, deviation
+        self.embeddings = nn.ModuleList(nn.Embedding(count, length) for count, length in embedded)
+        self.fc1 = nn.Linear(numbers + sum(length for _, length in embedded), 64)
+        self.fc2 = nn.Linear(64, 64)
+        self.fc3 = nn.Linear(64, classes or 1)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return a score for each class, or a number."""
+        parts = [rows[:, : self._numbers]]
+        for at, table in enumerate(self.embeddings, self._numbers):
+            index = rows[:, at].long()
+            parts.append(table((index - 1).clamp(min=0)) * (index > 0).unsqueeze(1))
+        x = self.fc2(self.fc1(torch.cat(parts, 1)).relu()).relu()
+        scores: torch.Tensor = self.fc3(x)
+        return scores if self._classes else scores.squeeze(1) * self._deviation + self._mean
+
+    def call(self) -> str:
+        """Return the call that makes such a model.
+
+        >>> MLP(3, [(40, 7)]).call()
+        'MLP(3, [(40, 7)], 2)'
+        """
+        embedded = [(table.num_embeddings, table.embedding_dim) for table in self.embeddings]
+        unit = "" if self._classes else f", mean={self._mean!r}, deviation={self._deviation!r}"
+        return f"MLP({self._numbers}, {embedded}, {self._classes}{unit})"
 
 
 class _Block(nn.Module):

@@ -206,6 +206,14 @@ def test_rows_are_dealt_out_as_flwr_datasets_deals_them(clients, classes, alpha,
             assert mine.tolist() == his.tolist()
 
 
+@pytest.mark.parametrize("owners", [3, 12])
+def test_owners_get_their_rows_as_flwr_datasets_deals_them(owners):
+    keys = np.random.default_rng(owners).integers(owners, size=300)
+    expected = _ask(Natural(), flower.NaturalIdPartitioner("key"), keys, owners)
+    for mine, his in zip(Natural().divide(keys, owners, 2, 0), expected, strict=True):
+        assert mine.tolist() == his.tolist()
+
+
 def test_the_digits_are_those_of_scikit_learn():
     arrays, theirs = sources.read_digits(), load_digits()
     assert (arrays.train.inputs[..., 0] == theirs.images).all()

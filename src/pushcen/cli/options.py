@@ -41,7 +41,15 @@ _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it ma
     "task": ("task.function", Annotated[str | None, typer.Option(help="task.function: your own, module:function.")]),
     "data": (
         "data.source",
-        Annotated[str | None, typer.Option(help="data.source: digits, cifar10, ..., a file or a folder.")],
+        Annotated[
+            str | None,
+            typer.Option(help="data.source: digits, cifar10, ..., a file, a folder."),
+        ],
+    ),
+    "label": ("data.label", Annotated[str | None, typer.Option(help="data.label: the column of a table to learn.")]),
+    "owner": (
+        "data.owner",
+        Annotated[str | None, typer.Option(help="data.owner: the column that says whose a row is: a client each.")],
     ),
     "alpha": (
         "data.alpha",

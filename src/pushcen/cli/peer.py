@@ -16,13 +16,23 @@ if TYPE_CHECKING:
     from pushcen.runtime.local import LocalNetwork
 
 Task = Annotated[str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file.")]
+SiteTask = Annotated[
+    str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file; not needed with --data.")
+]
 Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics here.")]
 
 
 def peer(
-    task: Task,
     listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where this peer listens.")],
     state: Annotated[Path, typer.Option(help="Its state folder; if a peer is in it, that one goes on.")],
+    task: SiteTask = "",
+    data: Annotated[
+        str, typer.Option(metavar="FILE", help="This site's own table, CSV or parquet, all of it, with --columns.")
+    ] = "",
+    columns: Annotated[
+        str, typer.Option(metavar="FILE", help="What `pushcen data columns` wrote: the same at every site.")
+    ] = "",
+    label: Annotated[str, typer.Option(help="The column to learn [as --columns says].")] = "",
     certs: Annotated[Path | None, typer.Option(help="Its folder of certificates, from `pushcen certs issue`.")] = None,
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
@@ -66,7 +76,14 @@ def peer(
 
     logs.set_up(log)
     raise_descriptors()
-    config = peer_config(task, settings or ())
+    if not task and not data:
+        raise OptionError("TASK: is needed (or --data FILE, a table of this site)")
+    if data:
+        if not columns:
+            raise OptionError("--columns FILE: is needed with --data: all sites must encode alike")
+        client, clients = client or 0, clients or 1
+    site = {"data.source": data, "data.columns": columns, "data.label": label}
+    config = peer_config(task, [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())])
     if (certs is None) == (not insecure):
         raise OptionError("--certs FOLDER: is needed (or --insecure NAME, to try things out on one machine)")
     identity: Identity

@@ -44,6 +44,7 @@ def simulate(
         folder = runs / name if name else free_folder(runs, folder_name(f"{chosen.task_name}-{chosen.method_name}"))
         if folder.exists():
             raise RunError(f"{folder}: exists; go on with it by --resume {folder}, or choose another name")
+    _tell_of_table(chosen)
     if dry_run:
         _describe(chosen)
         return
@@ -84,6 +85,7 @@ def compare(
     configs = {folder_name(label): c for label, c in plan_comparison(load, names, special).items()}
     first = next(iter(configs.values()))
     folder = runs / name if name else folder_for(runs, folder_name(f"compare-{first.task_name}"), configs)
+    _tell_of_table(first)
     done = []
     for at, (label, chosen) in enumerate(configs.items(), 1):
         shown = f"{label} ({at} of {len(configs)})"
@@ -124,6 +126,7 @@ def sweep(
     configs = {f"{folder_name(label)}/seed-{c.seed}": c for label, some in points.items() for c in some}
     first = next(iter(configs.values()))
     folder = runs / name if name else folder_for(runs, folder_name(f"sweep-{first.task_name}"), configs)
+    _tell_of_table(first)
     done = {}
     for at, (part, chosen) in enumerate(configs.items(), 1):
         shown = f"{part} ({at} of {len(configs)})"
@@ -174,6 +177,17 @@ def _show(run: "Run") -> None:
     draw_accuracy(run)
     files = ", ".join(name for name in (f"{run.measure.name}.png", METRICS) if (run.folder / name).is_file())
     console.print(f"{run.folder}: {files}", soft_wrap=True, markup=False)
+
+
+def _tell_of_table(config: "Config") -> None:
+    """Print what is learnt from what, where it is the columns of a table."""
+    if not config.task.function and config.data.is_table:
+        from pushcen.cli.data import printable
+        from pushcen.tasks import TableTask
+
+        task = config.data_task()
+        assert isinstance(task, TableTask)
+        Console(stderr=True, highlight=False).print(printable(task.in_words(config.clients)), soft_wrap=True)
 
 
 def _describe(config: "Config") -> None:

@@ -14,17 +14,17 @@ from pushcen.runtime.options import RuntimeOptions
 from pushcen.simulation import World
 from pushcen.simulation.options import ONLY_REAL, flat
 from pushcen.simulation.options.identity import Identity
-from pushcen.tasks import MODELS, DataOptions, ImageTask
+from pushcen.tasks import MODELS, DataOptions, ImageTask, TableTask
 
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """The section `task`: a function of your own, or else a model by name on the images of the section `data`."""
+    """The section `task`: a function of your own, or else a model by name on the data of the section `data`."""
 
     function: str = ""
     """`module:function` or `file.py:function`, which takes client and clients and returns a Task."""
     model: str = ""
-    """cnn, lenet or resnet18 [as usual for the data]."""
+    """cnn, lenet, resnet18 or, for tables, mlp [as usual for the data]."""
     weights: str = ""
     """A file with the weights that the model starts from."""
 
@@ -52,7 +52,8 @@ class Config(World):
         """Return the config of plain, nested values, or raise a ConfigError that lists all mistakes.
 
         A section `methods.NAME` has options for a method wherever it is chosen; `method` has the last word. A method
-        that needs a fixed graph gets one, unless `neighbours.kind` says something else.
+        that needs a fixed graph gets one, unless `neighbours.kind` says something else. Where rows of a table have
+        owners, there are as many clients, unless `clients` says something else.
         """
         values = _with_method(values)
         config = BUILDER.build(cls, values)
@@ -66,7 +67,10 @@ class Config(World):
                     f"{config.task.function!r} brings model and data; leave one of them out"
                 )
         else:
-            config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=config.images().model))
+            task = config.data_task()
+            config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=task.model))
+            if isinstance(task, TableTask) and config.data.owner and "clients" not in values:
+                config = dataclasses.replace(config, clients=task.owners())
         return config
 
     def plain(self) -> dict[str, Any]:
@@ -97,11 +101,13 @@ class Config(World):
         if self.task.function:
             with called(task="task.function"):
                 return load_task(self.task.function)
-        return self.images()
+        return self.data_task()
 
-    def images(self) -> ImageTask:
+    def data_task(self) -> ImageTask | TableTask:
         """Return the task of the sections `task` and `data`, where there is no function."""
-        return ImageTask(self.data, self.task.model, self.task.weights, self.seed)
+        kind = TableTask if self.data.is_table else ImageTask
+        with called(model="task.model"):
+            return kind(self.data, self.task.model, self.task.weights, self.seed)
 
     @property
     def method_name(self) -> str:

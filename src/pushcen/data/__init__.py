@@ -12,6 +12,7 @@ of models, methods or peers; a task may bring data of its own and use none of it
 """
 
 from pushcen.data.clients import ClientData, ClientShare, Split, split
+from pushcen.data.columns import Columns, TableColumn, Target, read_columns
 from pushcen.data.data import Data, Scale, check_labels
 from pushcen.data.partitions import (
     PARTITIONS,
@@ -25,6 +26,7 @@ from pushcen.data.partitions import (
 )
 from pushcen.data.sources import NAMES, load
 from pushcen.data.summary import Summary, count, draw, summarise
+from pushcen.data.tables import RawTable, in_words, measure_files, read_table, split_table
 from pushcen.errors import DataError, OptionError
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "PARTITIONS",
     "ClientData",
     "ClientShare",
+    "Columns",
     "Data",
     "DataError",
     "Dirichlet",
@@ -40,15 +43,23 @@ __all__ = [
     "OptionError",
     "Partition",
     "Pathological",
+    "RawTable",
     "Scale",
     "Shards",
     "Split",
     "Summary",
+    "TableColumn",
+    "Target",
     "check_labels",
     "count",
     "draw",
+    "in_words",
     "load",
+    "measure_files",
     "partition_named",
+    "read_columns",
+    "read_table",
     "split",
+    "split_table",
     "summarise",
 ]

@@ -11,6 +11,7 @@ from pushcen.errors import DataError
 
 MOST_CLASSES = 1 << 16  # a stray label of two thousand million must not make as many class names
 LONGEST_SIDE = 1024  # pixels; this is for training sets held in memory, not for photographs
+LONGEST_PHOTOGRAPH = 9_000  # pixels, of what is made smaller when it is loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +57,22 @@ class Arrays:
                 raise DataError(f"{self.where}: images have {shape[2]} channels: must be 1 or 3")
 
 
-def check_size(width: int, height: int, where: str) -> None:
+def check_size(width: int, height: int, where: str, longest: int = LONGEST_SIDE) -> None:
     """Refuse an image too large to be a training image, before its pixels are decoded.
 
     >>> check_size(30_000, 30_000, "bomb.png")
     Traceback (most recent call last):
     pushcen.errors.DataError: bomb.png: an image of 30000 x 30000 pixels: sides must be between 1 and 1024
+    >>> check_size(4000, 3000, "photo.jpg")
+    Traceback (most recent call last):
+    pushcen.errors.DataError: photo.jpg: an image of 4000 x 3000 ...; size = 64, say, makes images of many sizes alike
     """
-    if not (1 <= width <= LONGEST_SIDE and 1 <= height <= LONGEST_SIDE):
-        raise DataError(f"{where}: an image of {width} x {height} pixels: sides must be between 1 and {LONGEST_SIDE}")
+    if not (1 <= width <= longest and 1 <= height <= longest):
+        helps = longest == LONGEST_SIDE and 1 <= min(width, height) <= max(width, height) <= LONGEST_PHOTOGRAPH
+        raise DataError(
+            f"{where}: an image of {width} x {height} pixels: sides must be between 1 and {longest}"
+            + "; size = 64, say, makes images of many sizes alike" * helps
+        )
 
 
 def number(columns: Sequence[NDArray[Any]], where: str) -> tuple[list[NDArray[np.int64]], tuple[str, ...] | None]:

@@ -134,7 +134,8 @@ def _divide(data: Data, clients: int, partition: Partition, minimum: int, seed: 
     if isinstance(partition, Natural) and data.owners is not None:
         keys = data.owners.numpy()
     else:
-        keys = generator.permutation(len(data.classes))[data.labels.numpy()]
+        groups, names = data.groups()
+        keys = generator.permutation(len(names))[groups]
     parts = [rows[part] for part in partition.divide(keys[rows], clients, minimum, seed)]
     if not np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(data))):
         raise DataError(f"clients = {clients}: {partition} does not give each sample to exactly one of them")

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pushcen.data.columns import Columns
 from pushcen.errors import DataError, OptionError
 
 _CHUNK = 1024  # samples converted at a time: the peak stays near one copy
@@ -16,6 +17,8 @@ _CHUNK = 1024  # samples converted at a time: the peak stays near one copy
 @dataclass(frozen=True, eq=False)
 class Data:
     """Inputs with their labels, a global test set if there is one, and who owns which sample if that is known.
+
+    Labels are classes, or, where there are no `classes`, numbers.
 
     Any tensors can be used, not only images and not only what `load` returns:
 
@@ -26,11 +29,12 @@ class Data:
 
     name: str
     inputs: torch.Tensor  # float32; images are [N, C, H, W]
-    labels: torch.Tensor  # int64 [N]
+    labels: torch.Tensor  # int64 [N], or float32 if they are numbers
     classes: tuple[str, ...]
     test_inputs: torch.Tensor | None = None
     test_labels: torch.Tensor | None = None
     owners: torch.Tensor | None = None  # int64 [N], from zero
+    columns: Columns | None = None  # what the inputs are, if it was a table
 
     def __post_init__(self) -> None:
         if (self.test_inputs is None) != (self.test_labels is None):
@@ -40,7 +44,10 @@ class Data:
                 continue
             if labels.shape != (len(inputs),) or not len(inputs):
                 raise DataError(f"{self.name}: {len(inputs)} samples have labels of shape {tuple(labels.shape)}")
-            if not 0 <= int(labels.min()) <= int(labels.max()) < len(self.classes):
+            if not self.classes:
+                if not (labels.is_floating_point() and labels.isfinite().all()):
+                    raise DataError(f"{self.name}: has no classes: its labels must be finite numbers, float32")
+            elif not 0 <= int(labels.min()) <= int(labels.max()) < len(self.classes):
                 raise DataError(
                     f"{self.name}: has labels from {int(labels.min())} to {int(labels.max())} and "
                     f"{len(self.classes)} classes: must be from 0 to {len(self.classes) - 1}"
@@ -50,6 +57,20 @@ class Data:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def groups(self) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """Return the class of each sample and the classes' names; of numbers, in which tenth of them it is.
+
+        >>> ages = Data("ages", torch.rand(20, 4), torch.arange(20.0), classes=())
+        >>> ages.groups()[0][:5].tolist(), ages.groups()[1][0]
+        ([0, 0, 1, 1, 2], 'below 1.9')
+        """
+        if self.classes:
+            return self.labels.numpy(), self.classes
+        labels = self.labels.double().numpy()
+        edges = np.unique(np.quantile(labels, np.arange(1, 10) / 10))
+        names = [f"below {edges[0]:.6g}", *(f"from {edge:.6g}" for edge in edges)]
+        return np.searchsorted(edges, labels, side="right"), tuple(names)
 
 
 def check_labels(data: Data, outputs: int) -> None:

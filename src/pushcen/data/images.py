@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pushcen.data.arrays import Arrays, Samples, check_size
+from pushcen.data.arrays import LONGEST_PHOTOGRAPH, Arrays, Samples, check_size
 from pushcen.errors import DataError
 
 Named = tuple[str, Path | bytes]  # an encoded image, and what errors call it
@@ -20,8 +20,10 @@ _TESTS = ("test", "val", "valid", "validation")
 Labelled = list[tuple[Path, int]]
 
 
-def read_folder(folder: Path) -> Arrays:
+def read_folder(folder: Path, size: int | None = None) -> Arrays:
     """Read a folder of images, one folder for each class; classes are numbered in the order of their names.
+
+    With a `size` each is made a square of so many pixels a side.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -45,7 +47,7 @@ def read_folder(folder: Path) -> Arrays:
         if strange := sorted({child.name for child in tests.iterdir() if child.is_dir()} - set(classes)):
             raise DataError(f"{tests / strange[0]}: a class that {root} has not")
         parts.append(_by_class(tests, classes))
-    pixels = decode([[_named(path) for path, _ in part] for part in parts])
+    pixels = decode([[_named(path) for path, _ in part] for part in parts], size)
     labels = [np.array([label for _, label in part], np.int64) for part in parts]
     train, *test = (Samples(x, y) for x, y in zip(pixels, labels, strict=True))
     return Arrays(str(folder), train, test[0] if test else None, _words(folder, classes))
@@ -86,10 +88,11 @@ def _words(folder: Path, classes: list[str]) -> tuple[str, ...]:
     return tuple(words.get(name, name).partition(",")[0] for name in classes)
 
 
-def decode(parts: Sequence[Sequence[Named]]) -> list[NDArray[np.uint8]]:
+def decode(parts: Sequence[Sequence[Named]], size: int | None = None) -> list[NDArray[np.uint8]]:
     """Decode the images of each part (training, test) to an array [N, H, W, 3].
 
-    A grey image becomes RGB like the others; where all are grey (MNIST), all keep their one channel.
+    A grey image becomes RGB like the others; where all are grey (MNIST), all keep their one channel. With a `size`
+    images are turned upright, as cameras note it, resized (their short side) and cropped (the middle of the long one).
 
     >>> from PIL import Image
     >>> def png(mode, colour):
@@ -102,23 +105,42 @@ def decode(parts: Sequence[Sequence[Named]]) -> list[NDArray[np.uint8]]:
     first = next((image for part in parts for image in part), None)
     if first is None:
         raise DataError("no images to decode")
-    with _open(*first) as image:
-        width, height = image.size
-    check_size(width, height, first[0])
+    if size is None:
+        with _open(*first) as image:
+            width, height = image.size
+        check_size(width, height, first[0])
+    else:
+        width, height = size, size
     arrays, all_grey = [], True
     for part in parts:
         pixels = np.empty((len(part), height, width, 3), np.uint8)
         for row, (name, source) in enumerate(part):
             with _open(name, source) as image:
-                if image.size != (width, height):
+                if size is not None:
+                    check_size(image.width, image.height, name, LONGEST_PHOTOGRAPH)
+                elif image.size != (width, height):
                     raise DataError(
                         f"{name}: {image.width} x {image.height} pixels, but {first[0]} has {width} x {height}: "
-                        "all images of a data set must have one size"
+                        "all images of a data set must have one size; size = 64, say, makes them alike"
                     )
                 all_grey &= image.mode in ("1", "L")
-                pixels[row] = _rgb(image, name)
+                pixels[row] = _rgb(image, name, size)
         arrays.append(pixels)
     return [pixels[..., :1] for pixels in arrays] if all_grey else arrays
+
+
+def fit(image: Any, size: int) -> Any:
+    """Return an image of Pillow's as a square: its short side resized, the middle of the long one kept.
+
+    >>> from PIL import Image
+    >>> fit(Image.new("RGB", (640, 480)), 64).size
+    (64, 64)
+    """
+    from PIL import Image
+
+    cut = min(image.size)
+    left, top = (image.width - cut) // 2, (image.height - cut) // 2
+    return image.resize((size, size), Image.Resampling.BILINEAR, (left, top, left + cut, top + cut))
 
 
 def _open(name: str, source: Path | bytes) -> Any:
@@ -130,8 +152,13 @@ def _open(name: str, source: Path | bytes) -> Any:
         raise DataError(f"{name}: not a readable image: {error}") from None
 
 
-def _rgb(image: Any, name: str) -> NDArray[np.uint8]:
+def _rgb(image: Any, name: str, size: int | None) -> NDArray[np.uint8]:
+    from PIL import ImageOps
+
     try:
-        return np.asarray(image.convert("RGB"))
+        if size is None:
+            return np.asarray(image.convert("RGB"))
+        image.draft(None, (2 * size, 2 * size))  # a JPEG is decoded no larger than it has to be
+        return np.asarray(fit(ImageOps.exif_transpose(image).convert("RGB"), size))
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f"{name}: the image is damaged: {error}") from None

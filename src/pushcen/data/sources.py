@@ -3,6 +3,7 @@
 import difflib
 import importlib.util
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,10 @@ import torch
 from pushcen.data.arrays import Arrays, Samples
 from pushcen.data.data import Data, Scale
 from pushcen.data.idx import is_idx, read_idx_folder
-from pushcen.data.images import read_folder
+from pushcen.data.images import fit, read_folder
 from pushcen.data.known import KNOWN, read_hub
 from pushcen.data.npz import read_npz
+from pushcen.data.sheet_files import SUFFIXES
 from pushcen.data.table import read_parquet
 from pushcen.errors import DataError
 
@@ -26,13 +28,15 @@ def load(
     path: str | Path | None = None,
     pool_test: bool = False,
     scale: Scale | None = None,
+    size: int | None = None,
 ) -> Data:
     """Load a data set by name, or from a file or folder, and normalise it.
 
     A name other than `digits` is looked for in pushcen's cache folder (`cifar10.npz`, `cifar10.parquet` or a folder
     `cifar10`) and then on the Hugging Face hub; `path` says that it is somewhere else. `pool_test` adds the global test
     set to the samples that clients will share. Named data has a `scale` of its own; that of other files is measured on
-    their training samples unless it is given, as it must be where peers load different files.
+    their training samples unless it is given, as it must be where peers load different files. `size` makes images
+    of any size squares of so many pixels a side: the short side is resized, the middle of the long one kept.
 
     >>> data = load("digits")
     >>> data.inputs.shape, data.inputs.dtype, len(data.classes)
@@ -49,21 +53,21 @@ def load(
         arrays = read_digits()
     elif known:
         local = Path(path) if path is not None else cached(name)
-        arrays = read(local) if local else read_hub(known.repository, cache_folder() / f"{name}.npz")
+        arrays = read(local, size) if local else read_hub(known.repository, cache_folder() / f"{name}.npz")
         scale = scale or known.scale
     elif path is not None:
         raise DataError(f"source = {name!r}: not known, so it cannot be what {str(path)!r} holds. {_nearest(name)}")
     elif Path(source).exists():
-        arrays = read(Path(source))
+        arrays = read(Path(source), size)
     elif isinstance(source, Path) or os.sep in name or Path(name).suffix:
         raise DataError(f"{name}: no such file or folder")
     else:
         raise DataError(f"source = {name!r}: not known. {_nearest(name)}")
-    return _data(name, arrays, known.classes if known else (), scale, pool_test)
+    return _data(name, _fitted(arrays, size), known.classes if known else (), scale, pool_test)
 
 
-def read(path: Path) -> Arrays:
-    """Read a local file or folder by what it is: npz, parquet, IDX files, or images.
+def read(path: Path, size: int | None = None) -> Arrays:
+    """Read a local file or folder by what it is: npz, parquet, IDX files, or images; these may have any size.
 
     >>> read(Path("no/such.npz"))
     Traceback (most recent call last):
@@ -72,13 +76,15 @@ def read(path: Path) -> Arrays:
     if path.is_dir():
         if is_idx(path):
             return read_idx_folder(path)
-        return read_parquet(path) if any(path.glob("*.parquet")) else read_folder(path)
+        return read_parquet(path, size) if any(path.glob("*.parquet")) else read_folder(path, size)
     if not path.is_file():
         raise DataError(f"{path}: no such file or folder")
     if path.suffix == ".npz":
         return read_npz(path)
     if path.suffix == ".parquet":
-        return read_parquet(path)
+        return read_parquet(path, size)
+    if path.suffix in SUFFIXES:
+        raise DataError(f"{path}: is a table: name the column to learn, by label = 'NAME'")
     raise DataError(f"{path}: must be an npz or parquet file, or a folder of IDX files, parquet files or images")
 
 
@@ -123,6 +129,26 @@ def _data(name: str, arrays: Arrays, classes: tuple[str, ...], scale: Scale | No
         torch.from_numpy(test.labels) if test else None,
         None if train.owners is None else torch.from_numpy(np.unique(train.owners, return_inverse=True)[1]),
     )
+
+
+def _fitted(arrays: Arrays, size: int | None) -> Arrays:
+    """Return the images as squares of so many pixels a side, where that is asked for and they are not so already."""
+    shape = arrays.train.inputs.shape[1:]
+    if size is None or shape[:2] == (size, size):
+        return arrays
+    if len(shape) != 3:
+        raise DataError(f"size = {size}: {arrays.where} has no images")
+    return replace(arrays, train=_resized(arrays.train, size), test=arrays.test and _resized(arrays.test, size))
+
+
+def _resized(samples: Samples, size: int) -> Samples:
+    from PIL import Image
+
+    pixels = np.empty((len(samples.inputs), size, size, samples.inputs.shape[3]), np.uint8)
+    for row, image in enumerate(samples.inputs):
+        made = fit(Image.fromarray(image[..., 0] if image.shape[2] == 1 else image), size)
+        pixels[row] = np.asarray(made).reshape(pixels.shape[1:])
+    return replace(samples, inputs=pixels)
 
 
 def _pooled(arrays: Arrays) -> Samples:

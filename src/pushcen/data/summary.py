@@ -34,13 +34,14 @@ class Summary:
 
 
 def count(split: Split) -> NDArray[np.int64]:
-    """Return how many samples of each class each client has, [clients, classes].
+    """Return how many samples of each class, or each tenth of numbers, each client has, [clients, classes].
 
     >>> from pushcen.data import Iid, load, split
     >>> count(split(load("digits"), 3, Iid())).sum(axis=1).tolist()
     [599, 599, 599]
     """
-    return np.stack([_count(client, len(split.data.classes)) for client in split])
+    groups, names = split.data.groups()
+    return np.stack([np.bincount(groups[_rows(client)], minlength=len(names)) for client in split])
 
 
 def summarise(split: Split) -> list[Summary]:
@@ -51,13 +52,14 @@ def summarise(split: Split) -> list[Summary]:
     >>> first.samples, first.train, first.test
     (177, 142, 35)
     """
+    names = split.data.groups()[1]
     return [
         Summary(
             client.client,
             len(client.train),
             len(client.test),
             int((row > 0).sum()),
-            split.data.classes[int(row.argmax())],
+            names[int(row.argmax())],
             float(row.max() / row.sum()),
         )
         for client, row in zip(split, count(split), strict=True)
@@ -85,7 +87,7 @@ def draw(split: Split, out: Path) -> None:
 
 
 def _size(split: Split) -> tuple[float, float]:
-    return min(12, max(WIDTH, 2.5 + 0.09 * len(split))), min(9, max(4.0, 2.2 + 0.22 * len(split.data.classes)))
+    return min(12, max(WIDTH, 2.5 + 0.09 * len(split))), min(9, max(4.0, 2.2 + 0.22 * len(split.data.groups()[1])))
 
 
 def _fill(figure: Any, split: Split) -> None:
@@ -115,7 +117,7 @@ def _fill(figure: Any, split: Split) -> None:
     cells.set(xlabel="client (white: has none of that class)", xlim=(-0.5, clients - 0.5))
     cells.xaxis.get_major_locator().set_params(integer=True)
     if classes <= 40:
-        cells.set_yticks(range(classes), split.data.classes)
+        cells.set_yticks(range(classes), split.data.groups()[1])
         if classes <= 20 and clients <= 100:
             cells.set_yticks(np.arange(-0.5, classes), minor=True)
             cells.grid(axis="y", which="minor", color="#dddddd", linewidth=0.5)
@@ -125,6 +127,5 @@ def _fill(figure: Any, split: Split) -> None:
     figure.colorbar(shown, ax=cells, label="samples of a class", pad=0.01, format="%d", ticks=LogLocator(subs=(1, 3)))
 
 
-def _count(client: ClientShare, classes: int) -> NDArray[np.int64]:
-    rows = np.concatenate((client.train.rows.numpy(), client.test.rows.numpy()))
-    return np.bincount(client.train.labels.numpy()[rows], minlength=classes)
+def _rows(client: ClientShare) -> NDArray[np.int64]:
+    return np.concatenate((client.train.rows.numpy(), client.test.rows.numpy()))

@@ -15,12 +15,12 @@ _IMAGES, _LABELS, _OWNER = ("image", "img"), ("label", "fine_label"), "owner"
 _NOT_FEATURES = {*_LABELS, "coarse_label", _OWNER}
 
 
-def read_parquet(path: Path) -> Arrays:
+def read_parquet(path: Path, size: int | None = None) -> Arrays:
     """Read a parquet file, or a folder of them: `train*.parquet` and, if there are any, `test*` or `val*`.
 
     The column `label` (or `fine_label`) is the label and `owner`, if there, tells whose a sample is. A column `image`
     (or `img`) holds encoded images, as bytes or the way Hugging Face stores them; without one, all other columns
-    must be numbers.
+    must be numbers. With a `size` each image is made a square of so many pixels a side.
 
     >>> import tempfile, pyarrow, pyarrow.parquet
     >>> path = Path(tempfile.mkdtemp()) / "flowers.parquet"
@@ -43,10 +43,10 @@ def read_parquet(path: Path) -> Arrays:
             table.validate(full=True)  # strings are UTF-8, offsets lie inside
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path}: not readable as parquet: {str(error).partition(chr(10))[0]}") from None
-    return from_tables(tables, str(path))
+    return from_tables(tables, str(path), size)
 
 
-def from_tables(tables: list[Any], where: str) -> Arrays:
+def from_tables(tables: list[Any], where: str, size: int | None = None) -> Arrays:
     """Convert pyarrow tables (training, and perhaps test) to arrays.
 
     >>> import pyarrow
@@ -64,7 +64,7 @@ def from_tables(tables: list[Any], where: str) -> Arrays:
     image = _one_of(columns, _IMAGES)
     features = [name for name in columns if name not in _NOT_FEATURES]
     if image:
-        inputs: list[NDArray[Any]] = [*decode([_images(table, image, where) for table in tables])]
+        inputs: list[NDArray[Any]] = [*decode([_images(table, image, where) for table in tables], size)]
     else:
         inputs = [_features(table, features, where) for table in tables]
     labels, classes = number([_plain(table, label, where) for table in tables], where)

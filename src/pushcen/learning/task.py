@@ -1,7 +1,7 @@
 """What the user brings: a model, data, and what is good."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -38,7 +38,8 @@ class Task:
     one number a sample, or a list of these; it is accuracy, or RMSE where targets are numbers, unless it is given.
     `share` says by name which tensors travel; what is frozen (`requires_grad = False`) never does.
     `collate` makes a batch of a list of samples, as in PyTorch: `(inputs, targets)`, or a dict with `labels`.
-    `fit(learner, batches)` trains for an event in place of the loop, and returns the mean loss.
+    `fit(learner, batches)` trains for an event in place of the loop, and returns the mean loss. `about` has facts, by
+    name, in which all peers must agree: how inputs are encoded, say.
 
     A model that returns `loss` and `logits`, as those of transformers do, is trained by its own loss unless there is a
     `loss` here; loss and metric get the logits.
@@ -52,6 +53,7 @@ class Task:
     share: Share | None = None
     collate: Callable[[list[Any]], Any] | None = None
     fit: Callable[[Any, Any], Any] | None = None
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def brings_loss(self) -> bool:
@@ -80,6 +82,8 @@ class Task:
             given = getattr(self, name)
             if not callable(given) and not (name != "loss" and given is None):
                 raise TaskError(f"{client}: the task's {name} is {given!r:.80}: must be a function")
+        if not all(isinstance(word, str) for fact in dict(self.about).items() for word in fact):
+            raise TaskError(f"{client}: the task's about is {self.about!r:.80}: must be texts by name")
 
 
 TaskFunction = Callable[[int, int], Task]

@@ -17,6 +17,7 @@ from pushcen.simulation import Quiet, checkpoint
 from pushcen.simulation.executors import Host, MakeLearner, start
 from pushcen.simulation.reference import reference
 from pushcen.simulation.run import Simulation
+from pushcen.tasks import TableTask
 
 
 def export_model(folder: Path, client: int | None = None, out: Path | None = None) -> tuple[Path, str]:
@@ -67,7 +68,10 @@ def _model(config: Config, tensors: dict[str, Any]) -> tuple[str, str]:
     if config.task.function:
         module, _, function = config.task.function.partition(":")
         return module, f"{module}.{function}(0, {config.clients}).model"
-    name = config.images().model
+    task = config.data_task()
+    if isinstance(task, TableTask):
+        return "pushcen.models", f"pushcen.models.{task.network(task.divided(config.clients).data).call()}"
+    name = task.model
     classes = len(tensors["fc.weight" if name == "resnet18" else "fc3.weight" if name == "lenet" else "fc2.weight"])
     if name != "cnn":
         return "pushcen.models", f"pushcen.models.{'LeNet' if name == 'lenet' else name}({classes})"

@@ -11,7 +11,7 @@ from pushcen.errors import RunError
 from pushcen.folder import CONFIG, Folder
 from pushcen.runs.run import Run, identity_in
 from pushcen.simulation import Observer, simulate_world
-from pushcen.tasks import ImageTask
+from pushcen.tasks import ImageTask, TableTask
 from pushcen.tracking import Many, trackers
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def launch(
 
 def _global_test(config: Config, function: "TaskFunction") -> Callable[[], Any] | None:
     """Return a function that loads the global test set, if the config asks for it and there is one."""
-    if not config.evaluation.global_test or not isinstance(function, ImageTask):
+    if not config.evaluation.global_test or not isinstance(function, ImageTask | TableTask):
         return None
     if function.common_test(config.clients) is None:
         return None

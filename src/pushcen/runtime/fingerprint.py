@@ -41,6 +41,7 @@ def describe(method: Method, training: TrainingOptions, learner: Learner, seed: 
             about |= {f"{key}.{name}": str(getattr(codec, name)) for name in options}
         if start := learner.update.reference(codec):
             about[f"{key}.start"] = start.fingerprint.hex()
+    about |= {f"task.{name}": fact for name, fact in learner.task.about.items()}
     return about | {f"frozen.{name}": form for name, form in learner.frozen.fingerprints().items()}
 
 

@@ -63,6 +63,8 @@ class Setup:
 def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
     """Read a config: `module:function` (or `file.py:function`) is a task, all else a preset or a TOML file.
 
+    Without a task the settings say all that is not as usual.
+
     >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
     1.0
     """
@@ -71,7 +73,7 @@ def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
     given = parse_settings(settings)
     if ":" in task:
         return load_config({"task": {"function": task}}, given)
-    return load_config(task, given)
+    return load_config(task or {}, given)
 
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:

@@ -6,6 +6,10 @@
 (93, 23)
 """
 
-from pushcen.tasks.images import MODELS, DataOptions, ImageTask
+from pushcen.tasks.images import IMAGE_MODELS, ImageTask
+from pushcen.tasks.options import DataOptions
+from pushcen.tasks.table import TABLE_MODELS, TableTask
 
-__all__ = ["MODELS", "DataOptions", "ImageTask"]
+MODELS = (*IMAGE_MODELS, *TABLE_MODELS)
+
+__all__ = ["IMAGE_MODELS", "MODELS", "TABLE_MODELS", "DataOptions", "ImageTask", "TableTask"]
