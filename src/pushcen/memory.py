@@ -26,3 +26,17 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return all(mallopt(name, value) == 1 for name, value in _KEPT.items())
+
+
+def give_back_freed_memory() -> bool:
+    """Give all that is free now back to the system, once; return whether that was possible.
+
+    It is for what was large and does not come again.
+
+    >>> give_back_freed_memory() in (True, False)
+    True
+    """
+    try:
+        return bool(ctypes.CDLL("libc.so.6").malloc_trim(0))
+    except (OSError, AttributeError):
+        return False

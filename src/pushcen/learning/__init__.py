@@ -3,6 +3,7 @@
 Nothing here knows who sent what, or when: weights come as numbers, models as payloads.
 """
 
+from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.learner import Learner
 from pushcen.learning.samples import Samples
@@ -32,6 +33,7 @@ __all__ = [
     "build_task",
     "codec_named",
     "correct",
+    "freeze_lora_a",
     "load_task",
     "load_weights",
 ]

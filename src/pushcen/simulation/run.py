@@ -186,13 +186,20 @@ class Simulation:
 def _check_alike(facts: list[Facts]) -> None:
     """Refuse clients whose models cannot be averaged, or do not stand on the same frozen part."""
     first = facts[0]
+    names = [entry.name for entry in first.schema.entries]
     for client, other in enumerate(facts):
+        if names == [entry.name for entry in other.schema.entries]:  # else what is frozen tells more
+            _check_schema(first, other, client)
         check_same_frozen(first.frozen, other.frozen, f"client {client}")
-        if other.schema != first.schema:
-            try:
-                first.schema.check_same(other.schema)
-            except ModelError as error:
-                raise ModelError(f"client {client} shares other tensors than client 0: {error}") from None
+        _check_schema(first, other, client)
+
+
+def _check_schema(first: Facts, other: Facts, client: int) -> None:
+    if other.schema != first.schema:
+        try:
+            first.schema.check_same(other.schema)
+        except ModelError as error:
+            raise ModelError(f"client {client} shares other tensors than client 0: {error}") from None
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from pushcen.errors import LearningError
 from pushcen.learning import Learner, Samples, TaskFunction, TrainingOptions, build_task
+from pushcen.learning.frozen import Held
 from pushcen.learning.modules import changing_tensors
 from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
@@ -52,6 +53,7 @@ class Host:
     lock: threading.Lock = field(default_factory=threading.Lock)
     _global: Samples = None
     _owners: dict[Any, int] = field(default_factory=dict)
+    _frozen: Held = field(default_factory=dict)
 
     def run(self, client: int, jobs: Sequence[Job], inputs: Sequence[Any]) -> Result:
         """Run a task; return the facts and the product of its last job."""
@@ -62,10 +64,15 @@ class Host:
         return result
 
     def build(self, client: int) -> Any:
-        """Make a learner. One at a time: initial weights come from PyTorch's own generator, of which there is one."""
+        """Make a learner. One at a time: initial weights come from PyTorch's own generator, of which there is one.
+
+        What is frozen alike in all their models is held once.
+        """
         with self.lock:
             learner = self.learners[client] = self.make(client)
-            self._check_own(client, learner)
+            if isinstance(learner, Learner):
+                self._check_own(client, learner)
+                learner.frozen.share(self._frozen)
         return learner
 
     def global_samples(self) -> Samples:
@@ -75,10 +82,8 @@ class Host:
                 self._global = self.global_test()
         return self._global
 
-    def _check_own(self, client: int, learner: Any) -> None:
+    def _check_own(self, client: int, learner: Learner) -> None:
         """Refuse a model that changes another client's tensors, too."""
-        if not isinstance(learner, Learner):
-            return
         learner.model.train()  # shows which norms stay as they are
         for name, tensor in changing_tensors(learner.model, learner.schema):
             if tensor.numel():
