@@ -18,12 +18,9 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from pushcen.codec.schema import Share
 from pushcen.errors import LearningError, ModelError, TaskError
-from pushcen.memory import give_back_freed_memory
 
 _LARGE_BUFFER = 1024
 """Numbers of the smallest buffer that is fixed."""
-_WORTH_GIVING_BACK = 8 << 20
-"""Bytes."""
 Held = dict[Any, torch.Tensor]
 """Fixed tensors of one process, each once."""
 
@@ -95,7 +92,7 @@ class Frozen:
         return xxhash.xxh3_128_hexdigest(forms.encode()) if forms else ""
 
     def share(self, held: Held) -> None:
-        """Use the tensors in `held` in place of equal ones, whose memory is given back; add to it what it lacks.
+        """Use the tensors in `held` in place of equal ones, whose memory is freed; add to it what it lacks.
 
         >>> models, held = [nn.Sequential(nn.Linear(2, 2).requires_grad_(False), nn.Linear(2, 1)) for _ in "ab"], {}
         >>> _ = models[1].load_state_dict(models[0].state_dict())
@@ -104,18 +101,12 @@ class Frozen:
         >>> [one.data_ptr() == other.data_ptr() for one, other in zip(*(model.parameters() for model in models))]
         [True, True, False, False]
         """
-        freed = 0
         for name, tensor in self._fixed.items():
             if type(tensor) not in (torch.Tensor, nn.Parameter):
                 continue  # what its class has beside its numbers is not compared
             key = self._fingerprints[name], tensor.device, tensor.stride()
-            one = held.setdefault(key, tensor.data)
-            if one.data_ptr() != tensor.data_ptr():
-                freed += tensor.nbytes
-                tensor.data = one
+            tensor.data = held.setdefault(key, tensor.data)
         self._versions = list(map(_version, self._fixed.values()))
-        if freed >= _WORTH_GIVING_BACK:
-            give_back_freed_memory()
 
     def without_fixed(self, state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return what of a model's state is to be saved: all but what is fixed, which whoever goes on has."""

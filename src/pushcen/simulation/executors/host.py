@@ -5,6 +5,7 @@ Threads share one host; on a cluster each actor has its own.
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from pushcen.errors import LearningError
 from pushcen.learning import Learner, Samples, TaskFunction, TrainingOptions, build_task
 from pushcen.learning.frozen import Held
 from pushcen.learning.modules import changing_tensors
+from pushcen.memory import give_back_freed_blocks
 from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
 from pushcen.streams import seed_of
@@ -66,9 +68,9 @@ class Host:
     def build(self, client: int) -> Any:
         """Make a learner. One at a time: initial weights come from PyTorch's own generator, of which there is one.
 
-        What is frozen alike in all their models is held once.
+        What is frozen alike in all their models is held once: from the second on, all but what trains is freed at once.
         """
-        with self.lock:
+        with self.lock, give_back_freed_blocks() if self._frozen else nullcontext():
             learner = self.learners[client] = self.make(client)
             if isinstance(learner, Learner):
                 self._check_own(client, learner)
