@@ -210,7 +210,9 @@ def test_a_restored_learner_goes_on_bit_for_bit(make):
 
 def test_a_language_model_whose_head_is_tied_travels_as_its_adapters():
     peft, transformers = pytest.importorskip("peft"), pytest.importorskip("transformers")
-    config = transformers.GPT2Config(vocab_size=WORDS, n_positions=16, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0)
+    config = transformers.GPT2Config(
+        vocab_size=WORDS, n_positions=16, n_embd=16, n_layer=1, n_head=2, bos_token_id=0, eos_token_id=0
+    )
     model = peft.get_peft_model(
         transformers.GPT2LMHeadModel(config), peft.LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True)
     )

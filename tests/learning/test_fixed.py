@@ -152,7 +152,9 @@ def test_what_an_earlier_version_saved_of_another_frozen_part_is_refused_by_the_
     model = half_frozen()
     with torch.no_grad():
         model[0].bias[3] += 1
-    with pytest.raises(ModelError, match=r"client 7: the frozen 0\.bias was saved as \[8\] float32 \w+, and here it is"):
+    with pytest.raises(
+        ModelError, match=r"client 7: the frozen 0\.bias was saved as \[8\] float32 \w+, and here it is"
+    ):
         learner_of(half_frozen()).restore(old(learner_of(model)))
 
 
@@ -195,7 +197,9 @@ class EightBit(nn.Module):
         return self.head(x @ (self.inner.weight.float() * self.inner.scale).T)
 
 
-@pytest.mark.parametrize("number", [torch.int8, torch.uint8, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.bool])
+@pytest.mark.parametrize(
+    "number", [torch.int8, torch.uint8, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.bool]
+)
 def test_frozen_numbers_of_any_kind_work_and_differ_by_a_bit(number):
     one, other = (learner_of(EightBit(number)) for _ in range(2))
     assert [entry.name for entry in one.schema.entries] == ["head.weight", "head.bias"]

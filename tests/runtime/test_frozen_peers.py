@@ -42,7 +42,11 @@ def test_of_400_frozen_tensors_the_first_of_the_model_that_differs_is_named_firs
     shuffled = dict(sorted(theirs.items(), key=lambda item: item[1]))  # a message has no order
     text = difference(mine, shuffled)
     assert text.startswith("frozen.9.bias = [4] float32 ")
-    assert [part.split(" ")[0] for part in text.split("; ")] == ["frozen.9.bias", "frozen.20.weight", "frozen.100.weight"]
+    assert [part.split(" ")[0] for part in text.split("; ")] == [
+        "frozen.9.bias",
+        "frozen.20.weight",
+        "frozen.100.weight",
+    ]
     assert difference(mine, about(deep(layers=3))).endswith(" more")
 
 
@@ -84,7 +88,9 @@ def test_adapters_of_another_rank_are_refused_with_the_tensor_and_both_shapes_an
     async def story():
         world = World(tmp_path, names=("p0", "p1"), task=ranked)
         await world.start("p0", join=[])
-        with pytest.raises(NetworkError, match=r"runs something else: .*schema\.1\.weight = \[2, 2\].* there, \[4, 2\]"):
+        with pytest.raises(
+            NetworkError, match=r"runs something else: .*schema\.1\.weight = \[2, 2\].* there, \[4, 2\]"
+        ):
             await world.start("p1", events=1)
         assert world.node("p0").metrics.received.labels("news")._value.get() == 0
         await world.stop("p0")

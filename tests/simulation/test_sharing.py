@@ -104,7 +104,9 @@ def changed(client, clients):
 def test_a_run_is_not_gone_on_with_on_another_frozen_part(tmp_path):
     interrupted(tmp_path, {"horizon": 4.0})
     before = (tmp_path / "metrics.jsonl").read_bytes()
-    with pytest.raises(ModelError, match=r"client \d: what was saved stands on the frozen part \w{32}, and the model's"):
+    with pytest.raises(
+        ModelError, match=r"client \d: what was saved stands on the frozen part \w{32}, and the model's"
+    ):
         run(tmp_path, changed, resume=True, horizon=4.0)
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 

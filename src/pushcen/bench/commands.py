@@ -90,10 +90,10 @@ def learning(as_json: Json = False) -> None:
     title = "A PushCen compute event over plain training of the same batches"
     _show(as_json, figures.as_dict(), title, ("model", "batches of 32", "whole event", *parts), rows)
     if not as_json:
-        push, memory = figures.lora.values()
+        push, memory, peak = figures.lora.values()
         typer.echo(
-            f"Adapters: a push is {push:.3f} of what trains; {lora.CLIENTS} clients take {memory:.2f} times the memory of "
-            "one backbone and all adapters with Adam"
+            f"Adapters: a push is {push:.3f} of what trains; {lora.CLIENTS} clients take {memory:.2f} times the memory "
+            f"of one backbone and all adapters with Adam ({peak:.2f} at the peak)"
         )
 
 

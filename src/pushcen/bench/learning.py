@@ -30,7 +30,7 @@ class LearningFigures:
     parts_vs_plain: dict[str, dict[str, float]]
     """Time of each of its parts alone, over the same."""
     lora: dict[str, float]
-    """Bytes of a push over those of what trains; the memory of 50 clients over one backbone and 50 adapters with Adam."""
+    """Bytes of a push over those of what trains; memory of 50 clients over one backbone and 50 adapters with Adam."""
 
     def as_dict(self) -> dict[str, object]:
         """Return the figures by name."""

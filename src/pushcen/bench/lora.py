@@ -13,10 +13,11 @@ from torch import nn
 from pushcen.bench.common import time_ratio
 from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Update, Work
 from pushcen.methods import PushCen
-from pushcen.simulation import ComputeOptions, EvaluationOptions, ExecutorOptions, World, simulate_world
+from pushcen.simulation import ComputeOptions, EvaluationOptions, ExecutorOptions, Quiet, World, simulate_world
 
 HIDDEN, RANK, LAYERS, WORDS, LENGTH = 512, 8, 8, 1000, 16
-BATCHES, PAIRS, TURNS = 6, 3, 3
+BATCHES, PAIRS, TURNS = 6, 3, 4
+TIMED_LAYERS = 2  # each costs the same
 CLIENTS = 50
 _MESSAGES = 10
 
@@ -56,11 +57,12 @@ class LoraBlock(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the sequences, each of which has looked at itself."""
-        y = self.norm1(x)
+        y: torch.Tensor = self.norm1(x)
         parts = [part(y).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.query, self.key, self.value)]
         seen = nn.functional.scaled_dot_product_attention(*parts)
         x = x + self.out(seen.transpose(1, 2).flatten(2))
-        return x + self.narrow(nn.functional.gelu(self.wide(self.norm2(x))))
+        y = x + self.narrow(nn.functional.gelu(self.wide(self.norm2(x))))
+        return y
 
 
 class LoraTransformer(nn.Module):
@@ -100,38 +102,55 @@ def overhead() -> float:
 
 
 def footprint() -> dict[str, float]:
-    """Return the bytes of a push over those of what trains, and the memory of many clients over what it must hold."""
+    """Return the bytes of a push over those of what trains, and the memory of many clients over what it must hold.
+
+    That is one backbone, and all adapters with Adam's state: at the end, and at the peak, while clients are built.
+    """
     learner = _learner(CentroidUpdate())
     trained = sum(parameter.nbytes for parameter in learner.frozen.trained)
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # whose memory holds nothing else
-        memory = pool.apply(_memory)
-    return {"bytes_vs_trained": round(learner.sizes()[0] / trained, 4), f"memory_{CLIENTS}_clients": memory}
+        held, peak = pool.apply(_memory)
+    name = f"memory_{CLIENTS}_clients"
+    return {"bytes_vs_trained": round(learner.sizes()[0] / trained, 4), name: held, f"{name}_peak": peak}
 
 
-def _task(client: int, clients: int, batches: int = BATCHES, **sizes: int) -> Task:
+def _task(client: int, _: int, samples: int = 32 * BATCHES, **sizes: int) -> Task:
     draw = torch.Generator().manual_seed(client)
-    words = torch.randint(WORDS, (32 * batches, LENGTH), generator=draw)
+    words = torch.randint(WORDS, (samples, LENGTH), generator=draw)
     return Task(LoraTransformer(**sizes), (words, words[:, 0] % 4))
 
 
 def _learner(update: Update) -> Learner:
-    return Learner(_task(0, 1), update, TrainingOptions(lr=1e-3))
+    return Learner(_task(0, 1, layers=TIMED_LAYERS), update, TrainingOptions(lr=1e-3))
 
 
-def _memory() -> float:
-    """Simulate the clients for two events each; return the peak over one backbone and all adapters with Adam."""
-    _simulate(4, hidden=64, layers=1)  # warm up: everything is loaded and compiled
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    _simulate(CLIENTS)
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - pages * resource.getpagesize()
+class _Memory(Quiet):
+    """Notes how much memory the process has when a run ends, with all its clients."""
+
+    def ended(self, summary: dict[str, Any]) -> None:  # noqa: ARG002
+        """Look."""
+        self.held = _resident()
+
+
+def _memory() -> tuple[float, float]:
+    """Simulate the clients for two events each; return the memory they take over what it must hold: now, and peak."""
+    _simulate(4, _Memory(), hidden=64, layers=1)  # warm up: everything is loaded and compiled
+    before, noted = _resident(), _Memory()
+    _simulate(CLIENTS, noted)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     model = LoraTransformer()
     trained, all_bytes = (
         sum(one.nbytes for one in model.parameters() if one.requires_grad or every) for every in (False, True)
     )
-    return round(grown / (all_bytes - trained + 3 * CLIENTS * trained), 3)
+    must = all_bytes - trained + 3 * CLIENTS * trained
+    return round((noted.held - before) / must, 3), round((peak - before) / must, 3)
 
 
-def _simulate(clients: int, **sizes: int) -> dict[str, Any]:
+def _resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def _simulate(clients: int, observer: Quiet, **sizes: int) -> None:
     world = World(
         PushCen(receivers=2),
         TrainingOptions(),
@@ -141,4 +160,5 @@ def _simulate(clients: int, **sizes: int) -> dict[str, Any]:
         evaluation=EvaluationOptions(every=2.5),
         executor=ExecutorOptions(workers=2),
     )
-    return simulate_world(world, partial(_task, batches=1, **sizes))
+    task = partial(_task, samples=1, **sizes)  # little memory for the training itself
+    simulate_world(world, task, observer=observer)

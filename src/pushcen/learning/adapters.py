@@ -7,7 +7,7 @@ from torch import nn
 from pushcen.errors import TaskError
 
 LORA_A = ("lora_A", "lora_embedding_B")
-"""What `peft` calls the half of an adapter that starts at random, in linear layers and embeddings; the other half is 0."""
+"""What `peft` calls the half of an adapter that starts at random, in linear layers and embeddings; the other is 0."""
 
 
 def freeze_lora_a(model: nn.Module, names: Collection[str] = LORA_A) -> list[str]:

@@ -44,7 +44,7 @@ class Frozen:
         self._before = [(name, p, p.requires_grad) for name, p in model.named_parameters()]
         self._names = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
         self._names |= self._buffers.keys()
-        self._fixed = {name: parameter for name, parameter, trains in self._before if not trains}
+        self._fixed: dict[str, torch.Tensor] = {name: p for name, p, trains in self._before if not trains}
         self._fixed |= _large_buffers(model, self._buffers)
         self._versions = list(map(_version, self._fixed.values()))
         fixed = set(map(id, self._fixed.values()))
