@@ -43,18 +43,24 @@ def export(
     client: Annotated[int | None, typer.Option(help="The model of this client.")] = None,
     reference: Annotated[bool, typer.Option("--reference", help="The de-biased reference model.")] = False,
     out: Annotated[Path | None, typer.Option(help="The file [in the run's folder].")] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="With what is frozen, too.")] = False,
 ) -> None:
-    """Write a trained model as safetensors, and show how to load it."""
+    """Write a trained model as safetensors, and show how to load it.
+
+    What is frozen stays out, and the file says by a fingerprint on which base it stands.
+    """
     from pushcen.errors import OptionError
 
     if (run / "ledger.db").is_file():
+        if whole:
+            raise OptionError("--whole: a peer's state folder has no frozen part; its task function makes it")
         _of_peer(run, out)
         return
     from pushcen.runs.export import export_model
 
     if (client is None) == (not reference):
         raise OptionError("export: either --client N or --reference says which model")
-    file, example = export_model(run, client, out)
+    file, example = export_model(run, client, out, whole=whole)
     console = Console(highlight=False)
     console.print(f"{file}", soft_wrap=True, markup=False)
     console.print(example, soft_wrap=True, markup=False)
@@ -64,8 +70,10 @@ def _of_peer(folder: Path, out: Path | None) -> None:
     """Write the model of a peer on a real network, which may be running."""
     from safetensors.torch import save_file
 
-    from pushcen.runtime.state_folder import weights_of
+    from pushcen.runtime.state_folder import base_of, weights_of
 
-    file = out or folder / "model.safetensors"
-    save_file(weights_of(folder), file)
-    typer.echo(f"{file}\nfrom safetensors.torch import load_file; model.load_state_dict(load_file({str(file)!r}))")
+    file, base = out or folder / "model.safetensors", base_of(folder)
+    save_file(weights_of(folder), file, {"base": base} if base else None)
+    said, strict = (f"# without what is frozen: base {base}\n", ", strict=False") if base else ("", "")
+    load = f"model.load_state_dict(load_file({str(file)!r}){strict})"
+    typer.echo(f"{file}\n{said}from safetensors.torch import load_file; {load}")

@@ -3,6 +3,7 @@
 Nothing here knows who sent what, or when: weights come as numbers, models as payloads.
 """
 
+from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.learner import Learner
@@ -40,6 +41,7 @@ __all__ = [
     "build_task",
     "codec_named",
     "correct",
+    "freeze_lora_a",
     "load_task",
     "load_weights",
     "pooled",

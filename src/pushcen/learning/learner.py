@@ -4,6 +4,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -140,6 +141,7 @@ class Learner:
         before = self._row() if measure else None
         with self._noise.own():
             loss, steps = self.local.run(self._optimiser, self.update, self._batches, self.events + 1)
+        self.frozen.check()
         self.events += 1
         if not all_finite(self._home if encode else self.frozen.trained):
             raise DivergenceError(f"{self.client}, event {self.events}: weights are not finite after its last step")
@@ -162,7 +164,7 @@ class Learner:
         """
         number, failure = self.events + 1, ""
         if self.trains:
-            before = Snapshot(self.model, self.frozen.trained, self._optimiser, self.update)
+            before = Snapshot(self.model, self.frozen.trained, self._optimiser, self.update, self.frozen.fixed)
             try:
                 outcome = self.step(work, encode=encode, measure=measure)
                 self.failures = 0
@@ -192,15 +194,17 @@ class Learner:
         return score(self, self.task.test if samples is None else samples)
 
     def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
-        """Return all that training goes on from; if `whole`, with what was folded, which else comes again."""
+        """Return all that training goes on from, on the same frozen part; if `whole`, with what was folded, too."""
         update = self.update.save(whole)
         extra = extra_state(self.model, self.client)
         model = {name: tensor for name, tensor in self.model.state_dict().items() if name not in extra}
-        tensors = named("model", model) | named("update", update.tensors) | self._noise.save()
+        tensors = named("model", self.frozen.without_fixed(model)) | named("update", update.tensors)
+        tensors |= self._noise.save()
         streams = [self._batches.bit_generator.state, self._clustering.bit_generator.state]
         plain = {"events": self.events, "streams": streams, "update": update.plain}
         plain |= {"failures": self.failures} if self.failures else {}
         plain |= {"extra": extra} if extra else {}
+        plain |= {"frozen": self.frozen.base} if self.frozen.base else {}
         if optimiser:
             tensors |= named("optimiser", save_optimiser(self._optimiser, self.model))
         for name, into in (("open", self._open), ("taken", self._taken)):
@@ -212,7 +216,7 @@ class Learner:
     def restore(self, state: State) -> None:
         """Take over what `save` returned; the learner goes on bit for bit."""
         tensors, plain = state
-        self.model.load_state_dict(part_of("model", tensors) | plain.get("extra", {}))
+        self._load(part_of("model", tensors), plain.get("frozen"), plain.get("extra", {}))
         self._optimiser = self.training.optimise(self.model, self.client)
         load_optimiser(self._optimiser, self.model, part_of("optimiser", tensors))
         self.update.restore(State(part_of("update", tensors), plain["update"]))
@@ -227,6 +231,15 @@ class Learner:
             for name in ("open", "taken")
         )
         self.events, self.failures = plain["events"], plain.get("failures", 0)
+
+    def _load(self, saved: dict[str, torch.Tensor], base: str | None, extra: dict[str, Any]) -> None:
+        """Set the model to what was saved of it; nothing is written into what is fixed."""
+        fixed = self.frozen.fixed
+        self.frozen.check_saved(saved, base, self.model)
+        changing = {name: tensor for name, tensor in saved.items() if name not in fixed}
+        found = self.model.load_state_dict(changing | extra, strict=not fixed)
+        if wrong := [*found.unexpected_keys, *(name for name in found.missing_keys if name not in fixed)]:
+            raise ModelError(f"{self.client}: what was saved does not fit the model: {wrong[0]} is not in both")
 
     def _merge(self, work: Work) -> float:
         """Set the model to the weighted mean of itself, the messages and what was folded; return the operations."""

@@ -2,7 +2,7 @@
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import torch
 from torch import nn
@@ -13,6 +13,8 @@ from pushcen.learning.work import State
 
 class Snapshot:
     """Copies of all that a compute event changes, but for random streams: a second try is not the first again.
+
+    `fixed` names the buffers that nothing changes.
 
     >>> model, update = nn.Linear(2, 1), Update()
     >>> optimiser = torch.optim.SGD(model.parameters(), 0.1)
@@ -28,11 +30,12 @@ class Snapshot:
         trained: Iterable[nn.Parameter],
         optimiser: torch.optim.Optimizer,
         update: Update,
+        fixed: Collection[str] = (),
     ) -> None:
         self._optimiser, self._update = optimiser, update
         self._tensors: list[tuple[torch.Tensor, torch.Tensor]] = [(one, one.detach().clone()) for one in trained]
         self._places = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
-        self._tensors += [(buffer, buffer.clone()) for buffer in model.buffers()]
+        self._tensors += [(buffer, buffer.clone()) for name, buffer in model.named_buffers() if name not in fixed]
         self._extra = [
             (module, copy.deepcopy(module.get_extra_state()))
             for module in model.modules()

@@ -11,17 +11,24 @@ from pushcen.checks import check_count
 from pushcen.config import Config, load_config
 from pushcen.errors import RunError
 from pushcen.folder import Folder
+from pushcen.learning import Learner, State
 from pushcen.learning.update import part_of
 from pushcen.runs.run import Run
 from pushcen.simulation import Quiet, checkpoint
 from pushcen.simulation.executors import Host, MakeLearner, start
 from pushcen.simulation.reference import reference
 from pushcen.simulation.run import Simulation
+from pushcen.streams import seed_of
 from pushcen.tasks import TableTask
 
 
-def export_model(folder: Path, client: int | None = None, out: Path | None = None) -> tuple[Path, str]:
-    """Write a client's model, or the reference model if none is named; return the file and how to load it."""
+def export_model(
+    folder: Path, client: int | None = None, out: Path | None = None, *, whole: bool = False
+) -> tuple[Path, str]:
+    """Write a client's model, or the reference model if none is named; return the file and how to load it.
+
+    What is frozen is not in the file, unless `whole`: the file's metadata and the text say on which `base` it stands.
+    """
     run = Run.open(folder)
     config = load_config(run.config)
     if client is not None:
@@ -30,17 +37,33 @@ def export_model(folder: Path, client: int | None = None, out: Path | None = Non
     if found is None:
         raise RunError(f"{folder}: has no checkpoint yet, and so no model")
     saved = checkpoint.Saved(found)
-    tensors = _reference(config, saved) if client is None else part_of("model", saved.learner(client).tensors)
+    if client is None:
+        tensors, base = _reference(config, saved, whole)
+    else:
+        tensors, base = _of_client(config, client, saved.learner(client), whole)
     file = out or folder / f"model-{'reference' if client is None else client}.safetensors"
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, file)
-    return file, _example(config, tensors, file)
+    save_file(tensors, file, {"base": base} if base else None)
+    return file, _example(config, tensors, file, base)
 
 
-def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tensor]:
+def _maker(config: Config) -> MakeLearner:
+    return MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
+
+
+def _of_client(config: Config, client: int, state: State, whole: bool) -> tuple[dict[str, torch.Tensor], str]:
+    """Return a client's model, and the fingerprint of the frozen part that it lacks."""
+    base = state.plain.get("frozen", "")
+    if not (whole and base):
+        return {name: tensor.contiguous() for name, tensor in part_of("model", state.tensors).items()}, base
+    learner = _maker(config)(client)
+    learner.restore(state)
+    return _tensors(learner, whole)
+
+
+def _reference(config: Config, saved: checkpoint.Saved, whole: bool) -> tuple[dict[str, torch.Tensor], str]:
     """Return the de-biased reference model; what clients do not share (BatchNorm) is client 0's."""
-    make = MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
-    host = Host(make)
-    runs = start(config.executor, host)
+    make = _maker(config)
+    runs = start(config.executor, Host(make))
     try:
         engine = Simulation(config, runs, Folder(None), Quiet(), saved).engine
         ticket = reference(engine)
@@ -53,20 +76,35 @@ def _reference(config: Config, saved: checkpoint.Saved) -> dict[str, torch.Tenso
             tensors = learner.schema.tensors(learner.model)
             for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
                 tensor.copy_(row[place].view(entry.shape))
-        return dict(learner.model.state_dict())
+        return _tensors(learner, whole)
     finally:
         runs.close()
 
 
-def _example(config: Config, tensors: dict[str, torch.Tensor], file: Path) -> str:
+def _tensors(learner: Learner, whole: bool) -> tuple[dict[str, torch.Tensor], str]:
+    """Return a learner's model, each tensor by itself, as a file needs them; without what is frozen, unless `whole`."""
+    state = {name: one for name, one in learner.model.state_dict().items() if isinstance(one, torch.Tensor)}
+    kept, base = (state, "") if whole else (learner.frozen.without_fixed(state), learner.frozen.base)
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in kept.items()}, base
+
+
+def _example(config: Config, tensors: dict[str, torch.Tensor], file: Path, base: str) -> str:
     """Return three lines that load the file."""
-    imports, model = _model(config, tensors)
-    return f"import {imports}, safetensors.torch\nmodel = {model}\nsafetensors.torch.load_model(model, {str(file)!r})"
+    imports, model = _model(config, tensors, seeded=bool(base))
+    said = f"# without what is frozen: base {base}\n" if base else ""
+    strict = ", strict=False" if base else ""
+    load = f"model.load_state_dict(safetensors.torch.load_file({str(file)!r}){strict})"  # knows tied weights
+    return f"{said}import {imports}, safetensors.torch\nmodel = {model}\n{load}"
 
 
-def _model(config: Config, tensors: dict[str, Any]) -> tuple[str, str]:
+def _model(config: Config, tensors: dict[str, Any], seeded: bool) -> tuple[str, str]:
+    """Return what to import, and how to make the model; if `seeded`, with the very weights that the run began with."""
     if config.task.function:
         module, _, function = config.task.function.partition(":")
+        if seeded:
+            seed = seed_of(config.seed, "initial weights")
+            made = f"pushcen.learning.build_task({module}.{function}, 0, {config.clients}, {seed})"
+            return f"{module}, pushcen.learning", f"{made}.model"
         return module, f"{module}.{function}(0, {config.clients}).model"
     task = config.data_task()
     if isinstance(task, TableTask):

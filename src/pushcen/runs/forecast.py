@@ -39,7 +39,7 @@ class Forecast:
     receivers: float
     """To how many others a push goes, or each of its parts; a mean."""
     memory: float
-    """Bytes of all models, optimisers and full mailboxes, about."""
+    """Bytes of all models, optimisers and full mailboxes, about; what is frozen counts once."""
 
     @property
     def push_bytes(self) -> float:
@@ -63,6 +63,7 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
     scale = config.clients / len(looked)
     model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in first.model.state_dict().values())
+    own_bytes = sum(tensor.nbytes for tensor in first.frozen.without_fixed(first.model.state_dict()).values())
     messages, receivers = list(first.sizes().values()), _receivers(config)
     return Forecast(
         config,
@@ -77,7 +78,9 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
         model_bytes=model_bytes,
         messages=messages,
         receivers=receivers,
-        memory=config.clients * _client_memory(config, model_bytes, sum(messages) if receivers else 0),
+        memory=model_bytes
+        - own_bytes
+        + config.clients * _client_memory(config, own_bytes, sum(messages) if receivers else 0),
     )
 
 

@@ -9,6 +9,8 @@ from pushcen.errors import OptionError
 from pushcen.learning import Learner, TrainingOptions
 from pushcen.methods import Method
 
+_TENSORS = ("frozen", "schema")  # what the names of tensors stand behind
+_NAME = 160  # of a tensor deep in a model
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
 _LATER = {"codec": "dense"}  # options that were added; at these defaults, peers agree with those that lack them
 
@@ -51,14 +53,22 @@ def digest(about: Mapping[str, str]) -> bytes:
 
 
 def difference(mine: Mapping[str, str], theirs: Mapping[str, str], most: int = 3) -> str:
-    """Return a text on what differs.
+    """Return a text on what differs; of tensors, first the first of the model.
 
     >>> difference({"method": "pushcen", "method.clusters": "8"}, {"method": "pushcen", "method.clusters": "16"})
     'method.clusters = 16 there, 8 here'
+    >>> difference({"frozen.9.bias": "[2] a", "frozen.10.bias": "[2] a"}, {}, most=1)
+    'frozen.9.bias = missing there, [2] a here, and 1 more'
     """
-    keys = sorted(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key))
+    places = {key: place for place, key in enumerate(mine)}
+
+    def order(key: str) -> tuple[str, int, str]:
+        kind = key.partition(".")[0]
+        return (kind, places.get(key, len(places)), key) if kind in _TENSORS else (key, 0, "")
+
+    keys = sorted((key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)), key=order)
     found = [
-        f"{key[:80]} = {theirs.get(key, 'missing')[:80]} there, {mine.get(key, 'missing')[:80]} here" for key in keys
+        f"{key[:_NAME]} = {theirs.get(key, 'missing')[:80]} there, {mine.get(key, 'missing')[:80]} here" for key in keys
     ]
     more = f", and {len(found) - most} more" if len(found) > most else ""
     return "; ".join(found[:most]) + more

@@ -209,7 +209,10 @@ def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> dict[str, torc
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:
-    """Return the weights that a peer has committed, as a state dict of its model; the peer may be running."""
+    """Return the weights that a peer has committed, as a state dict of its model without what is frozen (`base_of`).
+
+    The peer may be running.
+    """
     for _ in range(5):  # a running peer may replace the file between the two readings
         files = read_state(folder).get("files", {})
         if "weights" not in files:
@@ -220,6 +223,12 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
             continue
         return {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
     return read_tensors(folder, {"weights": read_state(folder)["files"]["weights"]})
+
+
+def base_of(folder: Path) -> str:
+    """Return the fingerprint of the frozen part that a peer's weights stand on; empty if they are the whole model."""
+    base: str = read_state(folder).get("learner", {}).get("frozen", "")
+    return base
 
 
 def _connect(path: Path, readonly: bool = False) -> sqlite3.Connection:

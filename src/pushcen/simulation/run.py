@@ -188,16 +188,23 @@ class Simulation:
 def _check_alike(facts: list[Facts]) -> None:
     """Refuse clients whose models cannot be averaged, stand on other frozen parts, or are measured otherwise."""
     first = facts[0]
+    names = [entry.name for entry in first.schema.entries]
     for client, other in enumerate(facts):
+        if names == [entry.name for entry in other.schema.entries]:  # else what is frozen tells more
+            _check_schema(first, other, client)
         check_same_frozen(first.frozen, other.frozen, f"client {client}")
+        _check_schema(first, other, client)
         if other.measures != first.measures:
             mine, its = (", ".join(one.name for one in fact.measures) for fact in (other, first))
             raise TaskError(f"client {client} is measured by {mine}, client 0 by {its}: must be the same for all")
-        if other.schema != first.schema:
-            try:
-                first.schema.check_same(other.schema)
-            except ModelError as error:
-                raise ModelError(f"client {client} shares other tensors than client 0: {error}") from None
+
+
+def _check_schema(first: Facts, other: Facts, client: int) -> None:
+    if other.schema != first.schema:
+        try:
+            first.schema.check_same(other.schema)
+        except ModelError as error:
+            raise ModelError(f"client {client} shares other tensors than client 0: {error}") from None
 
 
 @contextmanager

@@ -47,21 +47,6 @@ class SquaredError:
 
 
 @dataclass(frozen=True)
-class Explained:
-    """One minus the squared error in units of a deviation, for each sample; the mean is about R2, and 1 is perfect.
-
-    >>> Explained(deviation=10.0)(torch.tensor([175.0, 170.0]), torch.tensor([170.0, 170.0]))
-    tensor([0.7500, 1.0000])
-    """
-
-    deviation: float
-
-    def __call__(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Return a number for each sample."""
-        return 1 - ((outputs - targets) / self.deviation).square()
-
-
-@dataclass(frozen=True)
 class TableTask:
     """A task function: client number `client` of `clients` gets its rows of a table, and a model of its own."""
 
@@ -84,7 +69,7 @@ class TableTask:
         task = Task(self.network(data), mine.train, tests, about=data.columns.about())
         if not data.classes:
             deviation = data.columns.target.deviation
-            task.loss, task.metric = SquaredError(deviation), Explained(deviation)
+            task.loss, task.metric = SquaredError(deviation), ["rmse", "r2"]
         return task
 
     def divided(self, clients: int | None) -> Split:

@@ -5,12 +5,15 @@ Threads share one host; on a cluster each actor has its own.
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pushcen.errors import LearningError
 from pushcen.learning import Learner, Samples, TaskFunction, TrainingOptions, build_task
+from pushcen.learning.frozen import Held
 from pushcen.learning.modules import changing_tensors
+from pushcen.memory import give_back_freed_blocks
 from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
 from pushcen.simulation.options.clients import client_training
@@ -54,6 +57,7 @@ class Host:
     lock: threading.Lock = field(default_factory=threading.Lock)
     _global: Samples = None
     _owners: dict[Any, int] = field(default_factory=dict)
+    _frozen: Held = field(default_factory=dict)
 
     def run(self, client: int, jobs: Sequence[Job], inputs: Sequence[Any]) -> Result:
         """Run a task; return the facts and the product of its last job."""
@@ -64,10 +68,15 @@ class Host:
         return result
 
     def build(self, client: int) -> Any:
-        """Make a learner. One at a time: initial weights come from PyTorch's own generator, of which there is one."""
-        with self.lock:
+        """Make a learner. One at a time: initial weights come from PyTorch's own generator, of which there is one.
+
+        What is frozen alike in all their models is held once: from the second on, all but what trains is freed at once.
+        """
+        with self.lock, give_back_freed_blocks() if self._frozen else nullcontext():
             learner = self.learners[client] = self.make(client)
-            self._check_own(client, learner)
+            if isinstance(learner, Learner):
+                self._check_own(client, learner)
+                learner.frozen.share(self._frozen)
         return learner
 
     def global_samples(self) -> Samples:
@@ -77,10 +86,8 @@ class Host:
                 self._global = self.global_test()
         return self._global
 
-    def _check_own(self, client: int, learner: Any) -> None:
+    def _check_own(self, client: int, learner: Learner) -> None:
         """Refuse a model that changes another client's tensors, too."""
-        if not isinstance(learner, Learner):
-            return
         learner.model.train()  # shows which norms stay as they are
         for name, tensor in changing_tensors(learner.model, learner.schema):
             if tensor.numel():
