@@ -51,7 +51,7 @@ class Line:
         self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
         self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
         self._reference: Any = channel.stream_unary(f"/{SERVICE}/Reference")
-        self._metadata = (("pushcen-name", name),)
+        self._metadata = grpc.aio.Metadata(("pushcen-name", name))
 
     async def hello(self, hello: Hello, timeout: float) -> Hello:
         """Say hello, and return the answer."""
