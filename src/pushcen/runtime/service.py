@@ -254,8 +254,8 @@ class Service:
             known = max(known, epoch_of(contact.peer))
         if epoch < known:
             raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
-        same = known > 0 and generation_of(peer_id(name, known)) == generation_of(peer)
-        if same and epoch > known and not self._epochs.allows(name, monotonic()):
+        same = epoch > known > 0 and generation_of(peer_id(name, known)) == generation_of(peer)
+        if same and not self._epochs.allows(name, monotonic()):
             raise Refusal("rate", f"{name} shows a new epoch too often")
         self._shown[name] = epoch
 
