@@ -91,6 +91,28 @@ def test_adding_from_packed_indices_is_equal(size, bits):
         assert torch.equal(sums[0], before)
 
 
+@given(st.data(), st.integers(1, 3), st.integers(2, 5))
+def test_tables_are_right_if_each_is_in_order_with_its_zero_and_nothing_is_beyond_the_limit(data, tables, clusters):
+    some = st.sampled_from([-(2.0**61), -1.0, -0.0, 0.0, 1.0, 2.0**60, np.inf, np.nan])
+    rows = [sorted(data.draw(st.lists(some, min_size=clusters - 1, max_size=clusters - 1))) for _ in range(tables)]
+    zeros = data.draw(st.lists(st.integers(0, clusters), min_size=tables, max_size=tables))
+    values = np.array([*np.ravel(rows), *data.draw(st.lists(some, max_size=2))], np.float32)
+    packed, used = np.array(data.draw(st.lists(st.integers(0, 9), min_size=tables, max_size=tables)), np.uint8), 3
+    expected = ""
+    if not (np.abs(values) <= 2.0**60).all():
+        expected = "value"
+    elif max(zeros) >= clusters:
+        expected = "zero"
+    elif any((np.diff([*row[:at], 0, *row[at:]]) < 0).any() for row, at in zip(rows, zeros, strict=True)):
+        expected = "order"
+    elif packed.max() >= 1 << used:
+        expected = "end"
+    places = np.arange(tables), np.full(tables, used, np.uint8)
+    found, which = numba_kernels.check_tables(values, np.array(zeros, np.uint8), clusters, packed, *places)
+    assert found == expected
+    assert which == {"zero": max(zeros), "end": (packed >= 1 << used).argmax()}.get(found, 0)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_adding_values_is_equal(size):
     sums = layer(2 * size + 3, seed=1), layer(2 * size + 3, seed=1)

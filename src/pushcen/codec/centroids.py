@@ -12,7 +12,7 @@ from pushcen.codec import numba_kernels
 from pushcen.codec.accumulator import Accumulator, Weight
 from pushcen.codec.clustering import Profile, check_options, fit, kernels, largest
 from pushcen.codec.codebook import Values
-from pushcen.codec.codec import Codec, Rows, check_values
+from pushcen.codec.codec import BEYOND, Codec, Rows
 from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.schema import Entry, Schema
 from pushcen.codec.wire import Header
@@ -100,17 +100,21 @@ class Centroids(Codec, plain_name="centroids"):
 
     def check(self, schema: Schema, body: Bytes) -> None:
         """Refuse a body of the right length that no encoder makes."""
-        tables, plain, zeros, packed = self._sections(schema, body)
-        check_values(tables.reshape(-1))
-        check_values(plain)
-        if zeros.size and zeros.max() >= self.clusters:
-            raise PayloadError(f"the payload's zero index {zeros.max()} is beyond its {self.clusters} centroids")
-        if (np.diff(_with_zero(tables, zeros), axis=1) < 0).any():
-            raise PayloadError("the payload's centroids are not sorted around zero")
-        bits = self.bits
+        bits, tables = self.bits, len(schema.clustered)
+        values = 4 * (tables * (self.clusters - 1) + schema.plain_size)
+        zeros, packed = body[values : values + tables], body[values + tables :]
         lengths, _, last, used = schema.packed(bits)
-        if (over := packed[last] >> used).any():
-            raise PayloadError(f"the indices of {schema.clustered[over.argmax()].name} do not end in zero bits")
+        wrong, which = numba_kernels.check_tables(
+            body[:values].view(np.float32), zeros, self.clusters, packed, last, used
+        )
+        if wrong == "value":
+            raise PayloadError(BEYOND)
+        if wrong == "zero":
+            raise PayloadError(f"the payload's zero index {which} is beyond its {self.clusters} centroids")
+        if wrong == "order":
+            raise PayloadError("the payload's centroids are not sorted around zero")
+        if wrong:
+            raise PayloadError(f"the indices of {schema.clustered[which].name} do not end in zero bits")
         if self.clusters == 1 << bits:
             return
         begin = 0

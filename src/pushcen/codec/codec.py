@@ -27,6 +27,9 @@ OWN = range(128, 256)
 MARK = 16
 """Bytes of a name's fingerprint."""
 
+BEYOND = "the payload has a value that is not finite, or larger than 2**60"
+"""What is said of such a payload."""
+
 Rows = Iterable[tuple[Entry, torch.Tensor]]
 """Each tensor that travels, as one row of float32."""
 
@@ -124,4 +127,4 @@ def check_values(values: Values) -> None:
     pushcen.errors.PayloadError: the payload has a value that is not finite, or larger than 2**60
     """
     if numba_kernels.largest_value(values) > LIMIT:
-        raise PayloadError("the payload has a value that is not finite, or larger than 2**60")
+        raise PayloadError(BEYOND)

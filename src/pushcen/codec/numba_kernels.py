@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from pushcen.codec import numba_loops
-from pushcen.codec.bins import Bins
+from pushcen.codec.bins import LIMIT, Bins
 from pushcen.codec.codebook import Codebook, Values
 from pushcen.codec.jit import read_only
 from pushcen.codec.schema import Spans
@@ -23,6 +23,7 @@ SPARE = 8
 """Packed indices are written and read as words of eight bytes, which may pass their end by no more than this."""
 
 _PAIRED = 6  # bits of an index: up to here a table of all pairs fits the cache
+_WRONG = ("", "value", "zero", "order", "end")
 _i32 = np.int32
 
 
@@ -101,6 +102,22 @@ def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) 
     tensor([1.5000, 1.0000, 1.0000, 2.0000])
     """
     numba_loops.add_values(read_only(values), np.float32(weight), spans, into.numpy())
+
+
+def check_tables(
+    values: Values, zeros: Bytes, clusters: int, packed: Bytes, last: NDArray[np.int64], used: Bytes
+) -> tuple[str, int]:
+    """Return what is wrong first, if anything: "value", "zero", "order" or "end"; and the highest zero index, or the
+    layer whose packed indices do not end in zero bits.
+
+    `values` are the centroids, with no zero among them, and then others.
+
+    >>> values, zeros, packed = np.array([-1, 2, 7], np.float32), np.array([1], np.uint8), np.array([0b1000], np.uint8)
+    >>> [check_tables(values, zeros + i, 3, packed, np.array([0]), zeros * 4) for i in range(3)]
+    [('', 0), ('order', 0), ('zero', 3)]
+    """
+    kind, which = numba_loops.check_tables(values, zeros.size, zeros, clusters, LIMIT, packed, last, used)
+    return _WRONG[kind], which
 
 
 def highest_index(packed: Bytes, bits: int, count: int) -> int:

@@ -166,6 +166,41 @@ def add_layers(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def check_tables(values, tables, zeros, clusters, limit, packed, last, used):  # type: ignore[no-untyped-def]
+    """Return what is wrong first: 1 for a value, 2 for a zero index, 3 for an order, 4 for the end of a layer, 0 for
+    nothing; and the highest zero index, or the layer.
+
+    `values` begins with the tables, each of which is without its zero.
+    """
+    beyond = 0
+    for i in range(values.size):
+        beyond += not abs(values[i]) <= limit  # true of what is not a number, too
+    if beyond:
+        return 1, 0
+    highest = 0
+    for layer in range(tables):
+        highest = max(highest, zeros[layer])
+    if highest >= clusters:
+        return 2, highest
+    falls = 0
+    for layer in range(tables):
+        first, zero = layer * (clusters - 1), layer * (clusters - 1) + zeros[layer]
+        end = first + clusters - 1
+        for i in range(first + 1, end):
+            falls += values[i] < values[i - 1]
+        if zero > first:
+            falls += values[zero - 1] > 0
+        if zero < end:
+            falls += values[zero] < 0
+    if falls:
+        return 3, 0
+    for layer in range(tables):
+        if packed[last[layer]] >> used[layer]:
+            return 4, layer
+    return 0, 0
+
+
+@kernel
 def highest_index(packed, width, count):  # type: ignore[no-untyped-def]
     """Return the highest packed index."""
     highest = _u64(0)

@@ -16,6 +16,7 @@ from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import Budget
 from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import PeerNode
+from pushcen.runtime.offers import Offers
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import SERVICE, Hello, News
 from pushcen.runtime.wire.pieces import write_piece
@@ -51,7 +52,7 @@ class Line:
         self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
         self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
         self._reference: Any = channel.stream_unary(f"/{SERVICE}/Reference")
-        self._metadata = (("pushcen-name", name),)
+        self._metadata = grpc.aio.Metadata(("pushcen-name", name))
 
     async def hello(self, hello: Hello, timeout: float) -> Hello:
         """Say hello, and return the answer."""
@@ -72,10 +73,12 @@ class Line:
         """Bring a reference, and return the answer."""
         return Hello.FromString(await self._reference(pieces, timeout=timeout, metadata=self._metadata))
 
+    def is_ready(self) -> bool:
+        """Return whether there is a connection; if not, ask for one."""
+        return self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
+
     async def ready(self, timeout: float) -> bool:
-        """Return whether there is a connection, or is one soon."""
-        if self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
-            return True
+        """Return whether there is a connection soon."""
         try:
             async with asyncio.timeout(timeout):
                 await self._channel.channel_ready()
@@ -191,11 +194,13 @@ class Channels:
         try:
             if envelope.sender != self._me.peer.me:
                 return  # it is of an earlier epoch, whose mass counts no more
-            if not self._is_there(name, envelope) or not await self._line(name).ready(self._settings.hello_timeout):
+            if not self._is_there(name, envelope) or not (
+                self._line(name).is_ready() or await self._line(name).ready(self._settings.hello_timeout)
+            ):
                 self._failed(envelope)
                 return
             line = self._line(name)
-            if not await self._bring(name, line, payload.reference):
+            if self._me.offers is not None and not await self._bring(name, line, self._me.offers, payload.reference):
                 self._failed(envelope)
                 return
             self._metrics.bytes.labels("out").inc(len(payload))
@@ -213,10 +218,10 @@ class Channels:
             self._budget.give(len(payload))
             self._room.set()
 
-    async def _bring(self, name: str, line: Line, fingerprint: bytes | None) -> bool:
+    async def _bring(self, name: str, line: Line, offers: Offers, fingerprint: bytes | None) -> bool:
         """Bring the reference that a payload is the difference to, unless it is there; return whether it is."""
-        offers, member = self._me.offers, self._members.all.get(name)
-        if offers is None or offers.is_start(fingerprint) or (member and fingerprint in member.holds.values()):
+        member = self._members.all.get(name)
+        if offers.is_start(fingerprint) or (member and fingerprint in member.holds.values()):
             return True
         if member is None or (held := offers.find(fingerprint)) is None:
             return False

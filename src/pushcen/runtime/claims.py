@@ -8,7 +8,7 @@ else can say so: what is not under its own signature changes nothing.
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -24,6 +24,7 @@ KEY = "claim "
 """What the keys of the ledger begin with that have a peer's word each."""
 LONGEST = 4096
 """Bytes that a word may have, certificate included."""
+_DECODER = json.JSONDecoder()
 
 
 class Progress(NamedTuple):
@@ -96,7 +97,7 @@ class Claims:
         """Read the word that came with an envelope; refuse what its sender cannot have meant."""
         word = read_word(Signed.FromString(data))
         name, progress = word.name, word.progress
-        if word.name != name_of(envelope.sender) or progress.epoch != epoch_of(envelope.sender):
+        if envelope.sender != f"{name}/{progress.epoch}":
             raise CertificateError(f"{envelope.sender} pushes with the word of {name}/{progress.epoch}")
         if progress.sequence < envelope.sequence:
             raise CertificateError(f"{envelope.sender} pushes {envelope.sequence} and signs {progress.sequence}")
@@ -180,7 +181,7 @@ def read_word(signed: Signed) -> Word:
     try:
         if signed.ByteSize() > LONGEST:
             raise ValueError(f"{signed.ByteSize()} bytes, {LONGEST} at most")
-        fields = json.loads(signed.body)
+        fields = _read_json(signed.body)
         if fields["kind"] not in ("progress", "member"):
             raise ValueError(f"kind = {fields['kind']!r:.40}")
         peer, boot, sequence = check_id(fields["peer"]), fields["boot"], fields.get("sequence", 0)
@@ -189,6 +190,22 @@ def read_word(signed: Signed) -> Word:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CertificateError(f"a peer's word that is not well-formed: {error!r:.100}") from error
     return Word(name_of(peer), Progress(epoch_of(peer), boot, sequence), signed)
+
+
+def _read_json(body: bytes) -> Any:
+    """Read what `json.loads` does; a text that is written as everybody writes it takes a third of the time.
+
+    >>> _read_json(b'{"boot": 1}'), _read_json(' {"boot": 1} '.encode("utf-16"))
+    ({'boot': 1}, {'boot': 1})
+    """
+    try:
+        text = body.decode()
+        found, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return found
+    except ValueError:
+        pass
+    return json.loads(body)
 
 
 def _order(word: Word) -> tuple[int, int, int]:

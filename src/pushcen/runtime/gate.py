@@ -4,10 +4,9 @@ What callers may ask of a peer is bounded: calls a second for each, calls, bytes
 """
 
 import asyncio
-import contextlib
 import resource
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
 
@@ -124,10 +123,17 @@ class Gate(grpc.GenericRpcHandler):
 
     def _let(self, behaviour: Behaviour, bounded: bool) -> Callable[[Any, Context], Awaitable[Any]]:
         async def gated(request: Any, context: Context) -> Any:
-            caller = await self._caller(context)
-            if self._running[caller] >= CALLS or self._running.total() >= self._most:
+            running = self._running
+            try:
+                caller = self._identity.caller(context, _claimed(context))
+            except (CertificateError, ValueError) as error:
+                self._refused("certificate", "", str(error))
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
+                raise  # never reached: abort raises
+            if running[caller] >= CALLS or running.total() >= self._most:
                 await self._turn_away(context, caller, "busy", f"too many calls of {caller}, or of all, are under way")
-            with self._counted(caller):
+            running[caller] += 1
+            try:
                 if not bounded:
                     return await behaviour(caller, request, context)
                 if not self._rate.allows(caller, monotonic()):
@@ -137,32 +143,25 @@ class Gate(grpc.GenericRpcHandler):
                         return await behaviour(caller, request, context)
                 except TimeoutError:
                     await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"over after {_LONGEST:.0f} s: ask again")
+            finally:
+                running[caller] -= 1
+                if not running[caller]:
+                    del running[caller]
 
         return gated
-
-    async def _caller(self, context: Context) -> str:
-        """Return the name of who calls; turn away who is no member."""
-        claimed = dict(context.invocation_metadata() or ()).get("pushcen-name", "")
-        try:
-            return self._identity.caller(context, str(claimed))
-        except (CertificateError, ValueError) as error:
-            self._refused("certificate", "", str(error))
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
-            raise  # never reached: abort raises
 
     async def _turn_away(self, context: Context, caller: str, reason: str, text: str) -> None:
         self._refused(reason, caller, text)
         await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
 
-    @contextlib.contextmanager
-    def _counted(self, caller: str) -> Iterator[None]:
-        self._running[caller] += 1
-        try:
-            yield
-        finally:
-            self._running[caller] -= 1
-            if not self._running[caller]:
-                del self._running[caller]
+
+def _claimed(context: Context) -> str:
+    """Return what a caller calls itself: the last word of it counts."""
+    claimed: Any = ""
+    for key, value in context.invocation_metadata() or ():
+        if key == "pushcen-name":
+            claimed = value
+    return str(claimed)
 
 
 async def _unknown(_caller: str, _request: bytes, context: Context) -> None:

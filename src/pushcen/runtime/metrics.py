@@ -16,17 +16,34 @@ _READERS = 8  # that are answered at a time
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
+class _Counters(Counter):
+    """A counter for each of a few labels, which are found without being checked again."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._known: dict[tuple[Any, ...], Counter] = {}
+        super().__init__(*arguments, **options)
+
+    def labels(self, *labels: Any) -> Any:  # type: ignore[override]
+        """Return the counter of a label."""
+        found = self._known.get(labels)
+        if found is None:
+            found = self._known[labels] = super().labels(*labels)
+        return found
+
+
 class Metrics:
     """One peer's figures, in a registry of their own."""
 
     def __init__(self, peer: str) -> None:
         self.registry = registry = CollectorRegistry()
         Gauge("pushcen_peer_info", "Which peer this is.", ["peer"], registry=registry).labels(peer).set(1)
-        self.bytes = Counter("pushcen_payload_bytes", "Payload bytes, by direction.", ["direction"], registry=registry)
-        self.pushes = Counter("pushcen_pushes", "Pushes, by what became of them.", ["outcome"], registry=registry)
-        self.received = Counter("pushcen_received", "Envelopes taken in, by kind.", ["kind"], registry=registry)
-        self.refusals = Counter("pushcen_refusals", "What was refused, by reason.", ["reason"], registry=registry)
-        self.references = Counter("pushcen_references", "References, by direction.", ["direction"], registry=registry)
+        self.bytes = _Counters(
+            "pushcen_payload_bytes", "Payload bytes, by direction.", ["direction"], registry=registry
+        )
+        self.pushes = _Counters("pushcen_pushes", "Pushes, by what became of them.", ["outcome"], registry=registry)
+        self.received = _Counters("pushcen_received", "Envelopes taken in, by kind.", ["kind"], registry=registry)
+        self.refusals = _Counters("pushcen_refusals", "What was refused, by reason.", ["reason"], registry=registry)
+        self.references = _Counters("pushcen_references", "References, by direction.", ["direction"], registry=registry)
         self.events = Counter("pushcen_compute_events", "Compute events finished.", registry=registry)
         self.failed_events = Counter("pushcen_failed_events", "Compute events that failed.", registry=registry)
         self.disk_waits = Counter("pushcen_disk_waits", "Writes that the disk refused for now.", registry=registry)

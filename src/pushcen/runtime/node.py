@@ -189,7 +189,7 @@ class PeerNode:
         """Take an envelope in, with its payload and its sender's word, and return the answer."""
         self.check_mass(envelope)
         received = Received(envelope.part, payload, monotonic())
-        news = self._me.client.receive(envelope._replace(payload=received))
+        news = self._me.client.receive(Envelope(*envelope[:-1], received))
         if word is not None:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))

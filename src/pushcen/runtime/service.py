@@ -6,8 +6,9 @@ by reason and logged at a bounded rate; only a caller that is no member gets an 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from time import monotonic
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -34,6 +35,7 @@ _NEWS = 1 << 20  # bytes that a piece may have beside its data, and gossip in al
 _IDLE = 300_000  # milliseconds after which a connection with no call on it is closed
 _REFERENCES = 0.1  # how many one caller may bring for each push that it may: they are some ten times as long
 _EPOCHS = 10 / 3600  # new epochs a second that one name may show
+Read = Callable[[], Awaitable[Any]]  # the next message of a call, or EOF: half the work of going through an iterator
 _HEALTH = (health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString)
 
 
@@ -104,11 +106,12 @@ class Service:
 
     def _single(self, answer: Callable[[str, bytes], bytes]) -> Behaviour:
         async def handle(caller: str, data: bytes, _context: Context) -> bytes:
-            with self._guard(caller) as refusal:
+            try:
                 if not self._calls.allows(caller, monotonic()):
                     raise Refusal("rate", f"{caller} calls too often")
                 return answer(caller, data)
-            return self._node.refusal(caller, refusal).SerializeToString()
+            except Exception as error:
+                return self._refusal(caller, error)
 
         return handle
 
@@ -124,44 +127,49 @@ class Service:
         self._node.gossip(news)
         return self._node.news(news.have).SerializeToString()
 
-    async def _push(self, caller: str, pieces: AsyncIterator[bytes], _context: Context) -> bytes:
-        with self._guard(caller) as refusal:
+    async def _push(self, caller: str, _pieces: object, context: Context) -> bytes:
+        try:
             if not self._pushes.allows(caller, monotonic()):
                 raise Refusal("rate", f"{caller} pushes too often")
-            return (await self._receive(caller, pieces)).SerializeToString()
-        return self._node.refusal(caller, refusal).SerializeToString()
+            return (await self._receive(caller, context.read)).SerializeToString()
+        except Exception as error:
+            return self._refusal(caller, error)
 
-    async def _receive(self, caller: str, pieces: AsyncIterator[bytes]) -> Hello:
+    async def _receive(self, caller: str, read: Read) -> Hello:
         """Take one envelope in."""
         async with asyncio.timeout(self._timeout):
-            head, progress, first = read_piece(await anext(pieces))
+            head, progress, first = read_piece(_piece(await read()))
             envelope, length = self._header(caller, head)
             word, schema = self._word(progress, envelope), self._learner.schema
             bases = {} if self._offers is None else self._offers.base(first)
-            with self._room(caller, envelope.part, length):
-                data = await self._rest(length, first, pieces)
+            self._make_room(caller, envelope.part, length)
+            try:
+                data = await self._rest(length, first, read)
                 if length <= _SMALL:
                     payload = Payload.parse(data, schema, bases)
                 else:
                     loop = asyncio.get_running_loop()
                     payload = await loop.run_in_executor(None, Payload.parse, data, schema, bases)
                 self._learner.check(envelope.part, payload, self._codecs)
+            finally:
+                self._give_room(caller, envelope.part, length)
         return self._node.take(envelope, payload, word)
 
-    async def _reference(self, caller: str, pieces: AsyncIterator[bytes], _context: Context) -> bytes:
-        with self._guard(caller) as refusal:
+    async def _reference(self, caller: str, _pieces: object, context: Context) -> bytes:
+        try:
             if not self._references.allows(caller, monotonic()):
                 raise Refusal("rate", f"{caller} brings references too often")
-            await self._receive_reference(caller, pieces)
+            await self._receive_reference(caller, context.read)
             return self._node.hello(None, name=caller).SerializeToString()
-        return self._node.refusal(caller, refusal).SerializeToString()
+        except Exception as error:
+            return self._refusal(caller, error)
 
-    async def _receive_reference(self, caller: str, pieces: AsyncIterator[bytes]) -> None:
+    async def _receive_reference(self, caller: str, read: Read) -> None:
         """Take one reference in, unless it is here."""
         offers = self._offers
         assert offers is not None
         async with asyncio.timeout(self._timeout) as limit:
-            head, word, first = read_piece(await anext(pieces))
+            head, word, first = read_piece(_piece(await read()))
             if head:
                 raise Refusal("malformed", "a reference in an envelope")
             self._node.check_open()
@@ -169,30 +177,30 @@ class Service:
             if offer.name in offers.names.held:
                 return
             offers.check_first(first)
-            with self._room(caller, OFFER, offers.size):
-                data = await self._rest(offers.size, first, pieces)
+            self._make_room(caller, OFFER, offers.size)
+            try:
+                data = await self._rest(offers.size, first, read)
                 payload = await asyncio.get_running_loop().run_in_executor(None, offers.read, offer, data)
                 limit.reschedule(None)
                 held = await self._me.hold(offers, offer, payload)
+            finally:
+                self._give_room(caller, OFFER, offers.size)
         if not held:
             raise Refusal("reference", f"{offer.name} is older than those held here")
         self._metrics.bytes.labels("in").inc(offers.size)
         self._metrics.references.labels("in").inc()
 
-    @contextlib.contextmanager
-    def _room(self, caller: str, part: int, length: int) -> Iterator[None]:
-        """Take memory for what a caller sends, of which one may arrive at a time."""
-        place = (caller, part)
-        if place in self._arriving:
+    def _make_room(self, caller: str, part: int, length: int) -> None:
+        """Take memory for what a caller sends, of which one may arrive at a time; `_give_room` gives it back."""
+        if (caller, part) in self._arriving:
             raise Refusal("busy", f"an envelope of {caller} is arriving already")
         if not self._budget.take(length):
             raise Refusal("busy", f"no room for {length} bytes more")
-        self._arriving.add(place)
-        try:
-            yield
-        finally:
-            self._arriving.discard(place)
-            self._budget.give(length)
+        self._arriving.add((caller, part))
+
+    def _give_room(self, caller: str, part: int, length: int) -> None:
+        self._arriving.discard((caller, part))
+        self._budget.give(length)
 
     def _header(self, caller: str, data: bytes) -> tuple[Envelope, int]:
         """Read an envelope's header, and refuse what could not be taken in, before its payload is read."""
@@ -219,12 +227,12 @@ class Service:
             raise Refusal("record", str(error)) from error
 
     @staticmethod
-    async def _rest(length: int, first: Bytes, pieces: AsyncIterator[bytes]) -> bytes:
+    async def _rest(length: int, first: Bytes, read: Read) -> bytes:
         """Read a payload, never more of it than was announced."""
         parts, size = [first], len(first)
         while size < length:
-            message = await anext(pieces, None)
-            if message is None:
+            message = await read()
+            if message is grpc.aio.EOF:
                 raise Refusal("malformed", f"a payload of {size} bytes that was to have {length}")
             head, progress, data = read_piece(message)
             size += len(data)
@@ -246,29 +254,34 @@ class Service:
             known = max(known, epoch_of(contact.peer))
         if epoch < known:
             raise Refusal("epoch", f"{name}/{epoch} speaks, which is {name}/{known} by now")
-        same = known > 0 and generation_of(peer_id(name, known)) == generation_of(peer)
-        if same and epoch > known and not self._epochs.allows(name, monotonic()):
+        same = epoch > known > 0 and generation_of(peer_id(name, known)) == generation_of(peer)
+        if same and not self._epochs.allows(name, monotonic()):
             raise Refusal("rate", f"{name} shows a new epoch too often")
         self._shown[name] = epoch
 
-    @contextlib.contextmanager
-    def _guard(self, caller: str) -> Iterator[Refusal]:
-        """Turn whatever goes wrong in a call into a refusal."""
-        told = Refusal("", "")
-        try:
-            yield told
-        except Refusal as error:
-            told.reason, told.args = error.reason, error.args
-        except (DecodeError, StopAsyncIteration):
-            told.reason, told.args = "malformed", ("not a message of this service",)
-        except PayloadError as error:
-            told.reason, told.args = "payload", (str(error),)
-        except (PushcenError, ProtocolError, ValueError) as error:
-            told.reason, told.args = "malformed", (str(error),)
-        except TimeoutError:
-            told.reason, told.args = "timeout", ("nothing came for too long",)
-        except Exception as error:  # a mistake of ours must not let a caller fill the log or stop the peer
-            told.reason, told.args = "internal", (repr(error),)
-            self._log.seldom("internal", "a call failed", trace=True)
-        if told.reason:
-            self._refused(told.reason, caller, str(told))
+    def _refusal(self, caller: str, error: Exception) -> bytes:
+        """Count what went wrong in a call as a refusal, and return the answer."""
+        reason, text = "malformed", str(error)
+        match error:
+            case Refusal():
+                reason = error.reason
+            case DecodeError():
+                text = "not a message of this service"
+            case PayloadError():
+                reason = "payload"
+            case PushcenError() | ProtocolError() | ValueError():
+                pass
+            case TimeoutError():
+                reason, text = "timeout", "nothing came for too long"
+            case _:  # a mistake of ours must not let a caller fill the log or stop the peer
+                reason, text = "internal", repr(error)
+                self._log.seldom("internal", "a call failed", trace=True)
+        self._refused(reason, caller, text)
+        return self._node.refusal(caller, Refusal(reason, text)).SerializeToString()
+
+
+def _piece(message: Any) -> bytes:
+    """Return the first message of a call, if there is one."""
+    if message is grpc.aio.EOF:
+        raise DecodeError("nothing came")
+    return bytes(message)

@@ -2,6 +2,7 @@
 
 import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -79,6 +80,22 @@ def make_certificate(
     )
 
 
+class MemberCertificate(NamedTuple):
+    """A member's certificate, and what every call asks of it, read once."""
+
+    certificate: Certificate
+    name: str
+    serial: int
+    begin: datetime.datetime
+    end: datetime.datetime
+
+    def check_date(self, now: datetime.datetime) -> None:
+        """Refuse a certificate that has expired or does not hold yet."""
+        if not self.begin <= now <= self.end:
+            begin, end = f"{self.begin:%Y-%m-%d %H:%M}", f"{self.end:%Y-%m-%d %H:%M}"
+            raise CertificateError(f"a certificate that holds from {begin} to {end} UTC")
+
+
 def member_of(certificate: Certificate) -> tuple[str, str]:
     """Read the network's fingerprint and the peer's name out of a certificate."""
     try:
@@ -96,13 +113,6 @@ def check_issued(certificate: Certificate, root: Certificate) -> None:
         certificate.verify_directly_issued_by(root)
     except (ValueError, TypeError, InvalidSignature) as error:
         raise CertificateError("a certificate of another authority") from error
-
-
-def check_date(certificate: Certificate, now: datetime.datetime) -> None:
-    """Refuse a certificate that has expired or does not hold yet."""
-    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-        raise CertificateError(f"a certificate that holds from {begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC")
 
 
 def read_certificate(path: Path) -> Certificate:

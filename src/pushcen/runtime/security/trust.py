@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from pushcen.errors import CertificateError
 from pushcen.runtime.network import NetworkDescription
-from pushcen.runtime.security.certificates import Certificate, Key, check_date, check_issued, member_of
+from pushcen.runtime.security.certificates import Certificate, Key, MemberCertificate, check_issued, member_of
 from pushcen.runtime.wire import Signed
 
 Clock = Callable[[], datetime.datetime]
@@ -50,12 +50,12 @@ class Trust:
 
         With `expired`, a certificate whose time is over will do: what was said while it held is still true.
         """
-        parsed, name = self._certificate(certificate)
-        if parsed.serial_number in self.revoked:
-            raise CertificateError(f"{name}'s certificate {parsed.serial_number:x} was revoked")
+        known = self._certificate(certificate)
+        if known.serial in self.revoked:
+            raise CertificateError(f"{known.name}'s certificate {known.serial:x} was revoked")
         if not expired:
-            check_date(parsed, self.clock())
-        return name
+            known.check_date(self.clock())
+        return known.name
 
     def verify(self, signed: Signed, *, expired: bool = False) -> tuple[str | None, Fields]:
         """Check a statement; return who made it (None: the authority) and what it says."""
@@ -63,7 +63,7 @@ class Trust:
         signer = self.root
         if signed.certificate:
             author = self.member(signed.certificate, expired=expired)
-            signer = self._certificate(signed.certificate)[0]
+            signer = self._certificate(signed.certificate).certificate
         self._check_signature(signed.body, signed.signature, signer)
         try:
             fields = json.loads(signed.body)
@@ -84,7 +84,7 @@ class Trust:
         self.revision = fields["number"]
         return True
 
-    def _read_certificate(self, data: bytes) -> tuple[Certificate, str]:
+    def _read_certificate(self, data: bytes) -> MemberCertificate:
         try:
             load = x509.load_pem_x509_certificate if data.startswith(b"-----") else x509.load_der_x509_certificate
             certificate = load(data)
@@ -94,7 +94,8 @@ class Trust:
         network, name = member_of(certificate)
         if network != self.network.fingerprint:
             raise CertificateError(f"{name}'s certificate is for another network of this authority")
-        return certificate, name
+        begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        return MemberCertificate(certificate, name, certificate.serial_number, begin, end)
 
     @staticmethod
     def _check_signature(body: bytes, signature: bytes, signer: Certificate) -> None:

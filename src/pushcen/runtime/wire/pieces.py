@@ -5,7 +5,7 @@ The bytes are protobuf's own. Whatever does not look as `write_piece` makes it i
 
 from pushcen.runtime.wire.peer_pb2 import Piece
 
-_ENVELOPE, _DATA, _PROGRESS = 0x0A, 0x12, 0x1A  # fields 1 to 3, all with a length
+_ENVELOPE, _DATA, _PROGRESS = b"\x0a\x12\x1a"  # fields 1 to 3, all with a length
 Bytes = bytes | memoryview
 
 
@@ -15,10 +15,10 @@ def write_piece(envelope: bytes, data: Bytes, progress: bytes = b"") -> bytes:
     >>> write_piece(b"head", b"data") == Piece(envelope=b"head", data=b"data").SerializeToString()
     True
     """
-    parts: list[Bytes] = []
+    parts: list[Bytes | bytearray] = []
     for kind, field in ((_ENVELOPE, envelope), (_PROGRESS, progress), (_DATA, data)):
         if field:
-            parts += (bytes((kind,)), _varint(len(field)), field)
+            parts += (_begin(kind, len(field)), field)
     return b"".join(parts)
 
 
@@ -43,13 +43,14 @@ def read_piece(message: bytes) -> tuple[bytes, bytes, Bytes]:
     return piece.envelope, piece.progress.SerializeToString() if piece.HasField("progress") else b"", piece.data
 
 
-def _varint(number: int) -> bytes:
-    found = bytearray()
+def _begin(kind: int, number: int) -> bytearray:
+    """Return what stands before a field: its kind and its length."""
+    found = bytearray((kind,))
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
         number >>= 7
     found.append(number)
-    return bytes(found)
+    return found
 
 
 def _read_varint(message: bytes, at: int) -> tuple[int, int]:
