@@ -93,7 +93,7 @@ def settled(task: Task, client: str) -> tuple[Task, tuple[Metric, ...]]:
     loss, metric = None if theirs else task.loss, task.metric
     if metric is None or theirs or loss is torch.nn.functional.cross_entropy:
         loss, metric = usual(loss, metric, _some_targets(task.train, collation))
-    return replace(task, loss=task.loss if theirs else loss, metric=metric), metrics_of(metric, loss, client)
+    return replace(task, loss=loss or task.loss, metric=metric), metrics_of(metric, loss, client)
 
 
 def _some_targets(samples: Samples, collation: Collation) -> Any:
