@@ -1,11 +1,13 @@
 """How well a learner's model does on some samples."""
 
 import math
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.data import default_collate
 
 from pushcen.errors import PushcenError
 from pushcen.learning import samples as data
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _BATCH = 512
 _FEW = 4  # samples that metrics are tried on
 _SOME = 64  # targets that show what they are
+_LABELS = ("labels", "label", "label_ids")  # what they are called in samples that are dicts
 
 
 def score(learner: "Learner", samples: Samples | None) -> Score:
@@ -101,7 +104,9 @@ def _some_targets(samples: Samples) -> Any:
     if isinstance(samples, tuple):
         return samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
     with undisturbed(), suppress(Exception):  # what is wrong with a sample is told where it is trained on
-        return data.gatherer(samples)(torch.arange(1))[1]
+        sample = getattr(samples, "dataset", samples)[0]
+        found = [sample[name] for name in _LABELS if name in sample] if isinstance(sample, Mapping) else sample[-1:]
+        return default_collate(list(found[:1]))
 
 
 @contextmanager
