@@ -1,11 +1,13 @@
 """How well a learner's model does on some samples."""
 
 import math
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils.data import default_collate
 
 from pushcen.errors import PushcenError
 from pushcen.learning import samples as data
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _FEW = 4  # samples that metrics are tried on
 _SOME = 64  # targets that show what they are
+_LABELS = ("labels", "label", "label_ids")  # what they are called in samples that are dicts
 
 
 def score(learner: "Learner", samples: Samples | None) -> Score:
@@ -88,19 +91,20 @@ def settled(task: Task, client: str) -> tuple[Task, tuple[Metric, ...]]:
     >>> settled(Task(torch.nn.Linear(3, 1), (inputs, targets)), "client 7")[0].metric
     'rmse'
     """
-    collation = Collation(task.model, task.collate, brings_loss=task.brings_loss)
-    theirs = collation.labels and not task.brings_loss  # the model may return a loss of its own
+    theirs = Collation(task.model).labels and not task.brings_loss  # the model may return a loss of its own
     loss, metric = None if theirs else task.loss, task.metric
     if metric is None or theirs or loss is torch.nn.functional.cross_entropy:
-        loss, metric = usual(loss, metric, _some_targets(task.train, collation))
+        loss, metric = usual(loss, metric, _some_targets(task.train))
     return replace(task, loss=loss or task.loss, metric=metric), metrics_of(metric, loss, client)
 
 
-def _some_targets(samples: Samples, collation: Collation) -> Any:
-    if isinstance(samples, tuple) and collation.collate is None:
+def _some_targets(samples: Samples) -> Any:
+    if isinstance(samples, tuple):
         return samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
     with undisturbed(), suppress(Exception):  # what is wrong with a sample is told where it is trained on
-        return data.gatherer(samples, collation=collation)(torch.arange(1))[1]
+        sample = getattr(samples, "dataset", samples)[0]
+        found = [sample[name] for name in _LABELS if name in sample] if isinstance(sample, Mapping) else sample[-1:]
+        return default_collate(list(found[:1]))
 
 
 @contextmanager
