@@ -152,6 +152,13 @@ def test_parquet_columns_of_another_kind_are_refused(tmp_path, columns, said):
     assert said in refused(tmp_path / "a.parquet")
 
 
+def test_a_cell_of_a_file_that_is_read_as_texts_is_named_too(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,a\n")
+    pyarrow.parquet.write_table(pa.table({"x": [1.0, float("inf")], "y": ["a", "b"]}), tmp_path / "b.parquet")
+    with pytest.raises(DataError, match=r"b.parquet, column x, row 2: inf: must be finite"):
+        read_sheet([tmp_path / "a.csv", tmp_path / "b.parquet"])
+
+
 def test_a_file_without_a_column_that_another_has_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,a\n")
     (tmp_path / "b.csv").write_text("z,y\n1,a\n")

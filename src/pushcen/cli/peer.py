@@ -81,7 +81,8 @@ def peer(
     if data:
         if not columns:
             raise OptionError("--columns FILE: is needed with --data: all sites must encode alike")
-        client, clients = client or 0, clients or 1
+        client = client or 0
+        clients = clients or client + 1
     site = {"data.source": data, "data.columns": columns, "data.label": label}
     config = peer_config(task, [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())])
     if (certs is None) == (not insecure):

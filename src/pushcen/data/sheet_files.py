@@ -53,8 +53,9 @@ def read_sheet(paths: Sequence[Path], where: str = "") -> Sheet:
     for at, name in enumerate(names):
         if len({table.column(name).type for table in tables}) > 1:  # a CSV file beside a parquet file
             for which, table in enumerate(tables):
-                texts = text_column(Sheet(str(paths[which]), table, (), files, rows).texts(name))
-                tables[which] = table.set_column(at, name, texts)
+                part = str(paths[which])
+                alone = Sheet(part, table, (part,), np.zeros(len(table), np.int64), np.arange(len(table)))
+                tables[which] = table.set_column(at, name, text_column(alone.texts(name)))
     whole = pyarrow.concat_tables(tables)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return Sheet(where or f"{paths[0]}{more}", whole, tuple(map(str, paths)), files, rows, index)

@@ -52,12 +52,15 @@ def from_tables(tables: list[Any], where: str, size: int | None = None) -> Array
     >>> import pyarrow
     >>> from_tables([pyarrow.table({"x": [1.0]})], "a.parquet")
     Traceback (most recent call last):
-    pushcen.errors.DataError: a.parquet: has no column label or fine_label; it has x
+    pushcen.errors.DataError: a.parquet: has no column label or fine_label; it has x. label = 'NAME' names ...
     """
     columns: list[str] = tables[0].column_names
     label = _one_of(columns, _LABELS)
     if label is None:
-        raise DataError(f"{where}: has no column {' or '.join(_LABELS)}; it has {', '.join(columns)[:200]}")
+        raise DataError(
+            f"{where}: has no column {' or '.join(_LABELS)}; it has {', '.join(columns)[:200]}. label = 'NAME' names "
+            "the column to learn of a table"
+        )
     for table in tables[1:]:
         if missing := set(columns) - {_OWNER} - set(table.column_names):
             raise DataError(f"{where}: the test table has no column {sorted(missing)[0]}")
