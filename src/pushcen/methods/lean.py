@@ -18,25 +18,29 @@ from pushcen.protocol import Buffer, ByMass, Rules, Whole
 class PushCenLean(Method):
     """A tenth of PushCen's bytes: few bits for the difference to a reference that all receivers have.
 
-    A client has a model w, a mass s, some references r, each a model that some client had a while ago, and e, what its
-    messages so far have left out, in units of mass. In each compute event:
+    A client has a model w, a mass s and some references r, each a model that some client had a while ago. In each compute
+    event:
 
         merge    S = s + sum_j s_j      w <- (s w + sum_j s_j (r_j + d_j)) / S
         train    minimise f(w)
-        push     m in all, S / (k + 1) to each of k receivers, with d = Q(w + e / m - r), where r is the nearest of
-                 those that all receivers have; e <- m (w + e / m - r - d)
+        push     S / (k + 1) to each of k receivers, with d = Q(w - r), where r is the nearest of those that all
+                 receivers have
 
-    Q spends `bits` a weight, by the levels and thresholds that lower the error most. There is no regulariser and no
-    mask: they would hold nine weights in ten at the reference.
+    Q spends `bits` a weight, by the levels and thresholds that lower the error most, and scales their values so that
+    <d, w - r> = |w - r|^2. With `feedback` it does not, and there is e, what the messages so far have left out, in units
+    of mass: of m in all, d = Q(w + e / m - r); e <- m (w + e / m - r - d). There is no regulariser and no mask: they
+    would hold nine weights in ten at the reference.
     """
 
     name: ClassVar[str] = "pushcen-lean"
     title: ClassVar[str] = "PushCen lean"
 
-    bits: float = 0.95
+    bits: float = 0.9
     """Bits a weight, everything in a message counted: 0.05 to 4."""
     renew_after: int = 120
     """Optimiser steps without a new reference after which a client offers one; 0: it never does."""
+    feedback: bool = False
+    """Whether messages have the least error, and what they leave out comes later; else they have no bias."""
     receivers: int = 4
     """How many peers get each push (k)."""
     limit: int = 16
@@ -72,4 +76,4 @@ class PushCenLean(Method):
 
     def update(self) -> Update:
         """Train plainly; send differences in few bits."""
-        return CodedUpdate(Lean(self.bits), moves=True)
+        return CodedUpdate(Lean(self.bits, self.feedback), moves=True)
