@@ -18,8 +18,7 @@ from pushcen.protocol import Buffer, ByMass, Rules, Whole
 class PushCenLean(Method):
     """A tenth of PushCen's bytes: few bits for the difference to a reference that all receivers have.
 
-    A client has a model w, a mass s and some references r, each a model that some client had a while ago. In each compute
-    event:
+    A client has a model w, a mass s and some references r, each a model that some client had before. In each event:
 
         merge    S = s + sum_j s_j      w <- (s w + sum_j s_j (r_j + d_j)) / S
         train    minimise f(w)
@@ -27,9 +26,9 @@ class PushCenLean(Method):
                  receivers have
 
     Q spends `bits` a weight, by the levels and thresholds that lower the error most, and scales their values so that
-    <d, w - r> = |w - r|^2. With `feedback` it does not, and there is e, what the messages so far have left out, in units
-    of mass: of m in all, d = Q(w + e / m - r); e <- m (w + e / m - r - d). There is no regulariser and no mask: they
-    would hold nine weights in ten at the reference.
+    <d, w - r> = |w - r|^2. With `feedback` it does not, and there is e, what messages so far have left out, in units of
+    mass: with m pushed in all, d = Q(w + e / m - r) and e <- m (w + e / m - r - d). There is no regulariser and no
+    mask: they would hold nine weights in ten at the reference.
     """
 
     name: ClassVar[str] = "pushcen-lean"
