@@ -29,7 +29,7 @@ def reproduce(
     dataset: Annotated[
         str | None, typer.Option(help="cifar10, cifar100 or tiny-imagenet [cifar10; all, where nothing is run].")
     ] = None,
-    scale: Annotated[str, typer.Option(help="small (minutes) or paper (the paper's own size).")] = "small",
+    scale: Annotated[str, typer.Option(help="small (minutes), medium (CIFAR-10) or paper (its own size).")] = "small",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from that of the world on.")] = 1,
     alpha: Annotated[list[float] | None, typer.Option(help="Only this alpha; may be repeated.")] = None,
     rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
