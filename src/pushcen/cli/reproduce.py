@@ -23,7 +23,7 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, or an experiment file of yours."
+            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, time, or a file of yours."
         ),
     ],
     dataset: Annotated[
@@ -52,7 +52,7 @@ def reproduce(
 
     table2, table3 and appendix are counted: nothing is trained. table5 is made of the runs of table1. changes shows
     what each of our changes to the paper's rules is worth, bytes what each method sends for its accuracy, lean what few
-    bytes are best spent on.
+    bytes are best spent on, time how long each method takes on narrow lines.
     """
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice

@@ -81,7 +81,7 @@ def names() -> list[str]:
     """Return the names of the experiments that have runs.
 
     >>> names()
-    ['bytes', 'changes', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7']
+    ['bytes', 'changes', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7', 'time']
     """
     return sorted(file.stem for file in folder().glob("*.toml"))
 

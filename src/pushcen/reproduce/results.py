@@ -127,23 +127,24 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
     columns += [Column("row", left=True), Column("seeds"), Column("accuracy %", decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("to its base", points), Column("a push", size)]
     columns += [Column("sent in all", size), Column("of it references", size)]
-    columns += [Column(f"sent until {target:g} %", left=True)] if target else []
+    columns += [Column(f"until {target:g} %", left=True)] if target else []
     notes = _notes(found, effects=True)
     if target:
         notes.append(
-            f"sent until {target:g} %: at the evaluation from which on accuracy stays there; a seed after another."
+            f"until {target:g} %: what was sent, and the time, at the evaluation from which on accuracy stays there; "
+            "a seed after another."
         )
     return Table(f"{experiment.title}: {title}", columns, rows, notes)
 
 
 def _reached(point: Point, target: float) -> str:
-    """Say how much was sent until the target was reached for good, seed by seed."""
+    """Return how much was sent until the target was reached for good, and when that was, seed by seed."""
     found = []
     for _, run in sorted(point.runs.items()):
-        (_, accuracies), (_, sent) = run.series("accuracy"), run.series("bytes_sent")
+        (times, accuracies), (_, sent) = run.series("accuracy"), run.series("bytes_sent")
         below = [i for i, accuracy in enumerate(accuracies) if 100 * accuracy < target]
         first = below[-1] + 1 if below else 0
-        found.append(size(sent[first]) if first < len(sent) else "not reached")
+        found.append(f"{size(sent[first])} at T = {times[first]:g}" if first < len(sent) else "not reached")
     return ", ".join(found) or "-"
 
 
