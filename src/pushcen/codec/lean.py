@@ -29,8 +29,8 @@ class Lean(Codec, plain_name="lean"):
     The levels are as close as fits, and every body is equally long: known before it is encoded, and telling nobody what
     is in it. A small model may take more than `bits`: what is not clustered, and tables, have to be sent.
 
-    With `feedback` a message has the least error, and what it leaves out is added to the sender's next. Without, it has
-    half the noise of that: it leaves out nothing on average, since values are larger by what levels take off.
+    With `feedback` a message has the least error, and what it leaves out is added to the sender's next. Without, values
+    are larger by what levels take off, so that it leaves out nothing on average.
 
     >>> Lean(bits=9)
     Traceback (most recent call last):

@@ -18,28 +18,28 @@ from pushcen.protocol import Buffer, ByMass, Rules, Whole
 class PushCenLean(Method):
     """A tenth of PushCen's bytes: few bits for the difference to a reference that all receivers have.
 
-    A client has a model w, a mass s and some references r, each a model that some client had before. In each event:
+    A client has a model w, a mass s, some references r, each a model that some client had before, and e, what its
+    messages so far have left out, in units of mass. In each compute event:
 
         merge    S = s + sum_j s_j      w <- (s w + sum_j s_j (r_j + d_j)) / S
         train    minimise f(w)
-        push     S / (k + 1) to each of k receivers, with d = Q(w - r), where r is the nearest of those that all
-                 receivers have
+        push     m in all, S / (k + 1) to each of k receivers, with d = Q(w + e / m - r), where r is the nearest of
+                 those that all receivers have; e <- m (w + e / m - r - d)
 
-    Q spends `bits` a weight, by the levels and thresholds that lower the error most, and scales their values so that
-    <d, w - r> = |w - r|^2. With `feedback` it does not, and there is e, what messages so far have left out, in units of
-    mass: with m pushed in all, d = Q(w + e / m - r) and e <- m (w + e / m - r - d). There is no regulariser and no
-    mask: they would hold nine weights in ten at the reference.
+    Q spends `bits` a weight, by the levels and thresholds that lower the error most. Without `feedback` there is no e, and
+    Q scales its levels so that <d, w - r> = |w - r|^2. There is no regulariser and no mask: they would hold nine weights
+    in ten at the reference.
     """
 
     name: ClassVar[str] = "pushcen-lean"
     title: ClassVar[str] = "PushCen lean"
 
-    bits: float = 0.9
+    bits: float = 0.95
     """Bits a weight, everything in a message counted: 0.05 to 4."""
     renew_after: int = 120
     """Optimiser steps without a new reference after which a client offers one; 0: it never does."""
-    feedback: bool = False
-    """Whether messages have the least error, and what they leave out comes later; else they have no bias."""
+    feedback: bool = True
+    """Whether what messages leave out comes later; if not, they are scaled so that they leave out nothing on average."""
     receivers: int = 4
     """How many peers get each push (k)."""
     limit: int = 16

@@ -11,7 +11,7 @@ from pushcen.methods import Method
 
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
 _LATER = {"codec": "dense"}  # options that were added; at these defaults, peers agree with those that lack them
-_SENDERS = ("pushcen-lean.feedback",)  # options that only a sender needs: whoever merges what it sends has none of it
+_SENDERS = ("pushcen-lean.feedback",)  # options that only a sender needs
 
 
 def describe(method: Method, training: TrainingOptions, learner: Learner, seed: int) -> dict[str, str]:
