@@ -114,6 +114,62 @@ def test_what_is_left_out_comes_later():
     assert float((total / 40 - want).norm()) < 0.5 * float((want - reference.row).norm())
 
 
+@pytest.mark.parametrize("bits", [0.5, 1.0, 2.0])
+def test_without_feedback_the_error_has_nothing_to_do_with_what_is_sent(bits):
+    model = LeNet(10)
+    reference = moved(model)
+    want = row_of(model) - reference.row
+    along, noise = {}, {}
+    for feedback in (False, True):
+        into = Accumulator.zeros(reference.schema)
+        accumulate(encode(model, Lean(bits, feedback), reference=reference), 1, into, reference=reference)
+        error = into.total - reference.row - want
+        along[feedback], noise[feedback] = float(error @ want / (want @ want)), float(error @ error / (want @ want))
+    assert abs(along[False]) < 0.01
+    assert along[True] == pytest.approx(-noise[True], rel=0.05), "means of levels are too near to zero, by their error"
+    assert noise[False] == pytest.approx(noise[True] / (1 - noise[True]), rel=0.05)
+
+
+def test_without_feedback_the_mean_of_many_clients_arrives_as_far_as_they_have_come():
+    """Each is somewhere else around the mean, which is what lets thresholds see small differences."""
+    torch.manual_seed(1)
+    model = nn.Linear(200, 100, bias=False)
+    reference, common = Reference.of(model), 1e-3 * torch.randn(20_000)
+    far = {}
+    for feedback in (False, True):
+        into = Accumulator.zeros(reference.schema)
+        for _ in range(40):
+            with torch.no_grad():
+                model.weight.copy_((reference.row + common + 3e-3 * torch.randn(20_000)).view(100, 200))
+            accumulate(encode(model, Lean(0.9, feedback), reference=reference), 1, into, reference=reference)
+        far[feedback] = float((into.total / 40 - reference.row) @ common / (common @ common))
+    assert far[False] == pytest.approx(1, abs=0.05)
+    assert far[True] < 0.8
+
+
+def test_a_message_without_feedback_is_nearer_than_one_that_makes_up_for_others():
+    model = LeNet(10)
+    reference, left, draw = moved(model), torch.zeros(Schema.of(model).size), torch.Generator().manual_seed(4)
+    errors = {False: 0.0, True: 0.0}
+    for _ in range(6):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 1e-3 * torch.randn(parameter.shape, generator=draw)
+        for feedback in errors:
+            into, kept = Accumulator.zeros(reference.schema), left if feedback else None
+            accumulate(encode(model, Lean(0.9, feedback), reference=reference, left=kept), 1, into, reference=reference)
+            errors[feedback] += float((into.total - row_of(model)).square().sum())
+    assert errors[False] < 0.7 * errors[True]
+
+
+def test_values_are_never_larger_than_a_receiver_takes():
+    model = nn.Linear(90, 90, bias=False)
+    start = Reference.of(model)
+    with torch.no_grad():
+        model.weight.copy_(2.0**59 * torch.randn(90, 90).clamp(-2, 2))
+    Payload.parse(encode(model, Lean(0.3, feedback=False), reference=start).data, start.schema)
+
+
 @pytest.mark.parametrize("make", [
     lambda: nn.Linear(1, 1), lambda: nn.Linear(3, 2, bias=False), lambda: nn.LayerNorm(5), lambda: nn.Linear(0, 3),
     lambda: nn.Sequential(nn.Linear(70, 70), nn.Linear(70, 5), nn.Linear(5, 1)),

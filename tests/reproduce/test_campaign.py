@@ -98,8 +98,8 @@ def test_bytes_are_counted_until_a_target_is_reached_for_good(folder):
             rows = list(run.rows)
             while rows and 100 * rows[-1]["accuracy"] >= target:
                 reached = rows.pop()
-                sent = reached["bytes_sent"]
-            said.append(size(sent) if len(rows) < len(run.rows) else "not reached")
+                sent = f"{size(reached['bytes_sent'])} at T = {reached['time']:g}"
+            said.append(sent if len(rows) < len(run.rows) else "not reached")
         assert cell == ", ".join(said)
     assert bytes_table(experiment, "", points, None).columns[-1].title == "of it references"
 

@@ -58,6 +58,10 @@ WORLDS = {
     },
     "lean, folded": {"method": FOLDED, **EVERYTHING},
     "all of training": {"training": TRAINING, **EVERYTHING},
+    "lean, narrow": {
+        "method": PushCenLean(bits=1, renew_after=16, receivers=3),
+        "network": NetworkOptions(bandwidth=300, jitter=0.1, backlog=False, loss=0.1),
+    },
     "swift": {"method": Swift(), "neighbours": NeighbourOptions(kind="graph", degree=2)},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),

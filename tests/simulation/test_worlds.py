@@ -29,6 +29,7 @@ from tests.simulation.worlds import run, task, world
 NETWORKS = {
     "instant": NetworkOptions(),
     "late": NetworkOptions(latency=0.3, jitter=0.3, bandwidth=2000),
+    "narrow, with nothing left over": NetworkOptions(bandwidth=300, jitter=0.1, backlog=False, loss=0.1),
     "out of order, twice": NetworkOptions(jitter=0.1, duplicate=0.3, reorder=0.3),
     "lost, noticed at once": NetworkOptions(loss=0.3),
     "lost, noticed late": NetworkOptions(loss=0.3, latency=0.2, duplicate=0.2),
@@ -239,6 +240,31 @@ def test_a_bandwidth_sends_one_message_after_the_other(world_of):
     size = node.facts.sizes[0]
     arrivals = [time for time, _, _, event in engine.queue.entries() if event.kind == "deliver"]
     assert arrivals == pytest.approx([engine.now + 0.5 + (place + 1) * size / 1000 for place in range(3)])
+
+
+def test_without_a_backlog_what_has_not_begun_to_leave_is_replaced():
+    """A line that takes a message in two events carries about half a message an event, and none that is old."""
+    size = run(method=PushSum(receivers=3), horizon=1.0)["traffic"]["bytes_sent"]
+    narrow = {"bandwidth": 600.0, "latency": 0.01}
+    found = {
+        backlog: run(method=PushSum(receivers=3), horizon=8.0, network=NetworkOptions(**narrow, backlog=backlog))
+        for backlog in (True, False)
+    }
+    assert size > 0
+    sent = {backlog: one["traffic"]["bytes_sent"] for backlog, one in found.items()}
+    clients = found[False]["clients"]
+    assert sent[False] <= clients * 8.0 * 600.0 + clients * 3 * 2000, "no more than lines carry, and a last push"
+    assert sent[True] > 2 * sent[False]
+    assert all(one["meters"]["mass"]["exact"] for one in found.values())
+    stale = {backlog: one["meters"]["events"]["tau"] for backlog, one in found.items()}
+    assert stale[False] < stale[True]
+
+
+def test_what_may_not_be_combined_with_no_backlog_is_refused():
+    with pytest.raises(OptionError, match="backlog = False: only where bandwidth is limited"):
+        NetworkOptions(backlog=False)
+    with pytest.raises(OptionError, match="backlog = False: must be True where notice = 'silent'"):
+        NetworkOptions(backlog=False, bandwidth=1.0, notice="silent")
 
 
 def test_messages_under_way_are_not_sent_again():

@@ -23,13 +23,13 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, or an experiment file of yours."
+            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, time, or a file of yours."
         ),
     ],
     dataset: Annotated[
         str | None, typer.Option(help="cifar10, cifar100 or tiny-imagenet [cifar10; all, where nothing is run].")
     ] = None,
-    scale: Annotated[str, typer.Option(help="small (minutes) or paper (the paper's own size).")] = "small",
+    scale: Annotated[str, typer.Option(help="small (minutes), medium (CIFAR-10) or paper (its own size).")] = "small",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from that of the world on.")] = 1,
     alpha: Annotated[list[float] | None, typer.Option(help="Only this alpha; may be repeated.")] = None,
     rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
@@ -52,7 +52,7 @@ def reproduce(
 
     table2, table3 and appendix are counted: nothing is trained. table5 is made of the runs of table1. changes shows
     what each of our changes to the paper's rules is worth, bytes what each method sends for its accuracy, lean what few
-    bytes are best spent on.
+    bytes are best spent on, time how long each method takes on narrow lines.
     """
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice

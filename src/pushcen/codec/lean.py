@@ -29,6 +29,9 @@ class Lean(Codec, plain_name="lean"):
     The levels are as close as fits, and every body is equally long: known before it is encoded, and telling nobody what
     is in it. A small model may take more than `bits`: what is not clustered, and tables, have to be sent.
 
+    With `feedback` a message has the least error, and what it leaves out is added to the sender's next. Without, values
+    are larger by what levels take off, so that it leaves out nothing on average.
+
     >>> Lean(bits=9)
     Traceback (most recent call last):
     pushcen.errors.OptionError: bits = 9: must be a number from 0.05 to 4
@@ -79,7 +82,8 @@ class Lean(Codec, plain_name="lean"):
             for group, histogram, choice in zip(
                 grouped, counted, within(counted, share * free, blocks.LEVEL), strict=True
             ):
-                end += blocks.write(group, histogram, choice, body[end : max(end, room)])
+                levels = choice if self.feedback else choice.unbiased(histogram.energy)
+                end += blocks.write(group, histogram, levels, body[end : max(end, room)])
             if end <= room:
                 break
         body[end : room + blocks.END] = 0

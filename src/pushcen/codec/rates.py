@@ -6,11 +6,12 @@ further look at the weights.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pushcen.codec.bins import LIMIT
 from pushcen.codec.entropy import LEVELS, coded_bits
 from pushcen.codec.jit import kernel
 
@@ -20,6 +21,7 @@ BINS = 16 * 64
 """Sixteen powers of two below the largest magnitude; what is smaller is in the first bin."""
 MOST = LEVELS // 2
 """Levels above zero, at most."""
+_GAIN = 4.0  # by which values grow at most: where few numbers are sent, more would be noise
 
 Levels = NDArray[np.uint8]
 
@@ -34,6 +36,8 @@ class Histogram:
     """How many values are below each bin: a row for all, and a row for the negative ones."""
     sums: NDArray[np.float64]
     """The sum of the magnitudes below each bin."""
+    energy: float
+    """The sum of all squares."""
 
     @classmethod
     def of(cls, rows: "list[NDArray[np.float32]]", largest: float) -> "Histogram":
@@ -46,8 +50,9 @@ class Histogram:
         signed = found.sum(axis=0).reshape(2, BINS)
         middles = (((base + np.arange(BINS, dtype=np.int32)) << FINE) + (1 << FINE >> 1)).astype(np.int32)
         counts = np.pad([signed.sum(axis=0), signed[1]], ((0, 0), (1, 0))).cumsum(axis=1)
-        sums = np.pad(signed.sum(axis=0) * middles.view(np.float32).astype(np.float64), (1, 0)).cumsum()
-        return cls(base, counts, sums)
+        each = middles.view(np.float32).astype(np.float64)
+        sums = np.pad(signed.sum(axis=0) * each, (1, 0)).cumsum()
+        return cls(base, counts, sums, float((signed.sum(axis=0) * each**2).sum()))
 
     def edge(self, bin: int) -> float:
         """Return the least magnitude in a bin."""
@@ -69,6 +74,26 @@ class Choice:
     def bits(self) -> float:
         """About how many bits the coded levels take, without the states at their end."""
         return coded_bits(self.counts) if self.values.size else 0.0
+
+    def unbiased(self, energy: float) -> "Choice":
+        """Return these levels with larger values, so that they have no bias towards zero.
+
+        `energy` is that of all they stand for. The means of levels have less, and their error takes that off it; with
+        values that are larger by the same factor the error has nothing to do with what they stand for.
+
+        >>> draw = np.random.default_rng(1).normal(size=1000).astype(np.float32)
+        >>> histogram = Histogram.of([draw], float(np.abs(draw).max()))
+        >>> choice = choose(histogram, price=0.3)
+        >>> choice.values.round(1), choice.unbiased(histogram.energy).values.round(1)
+        (array([1.5, 3.4], dtype=float32), array([2. , 4.5], dtype=float32))
+        """
+        above = self.values.size
+        if not above:
+            return self
+        both = self.counts[above + 1 :] + self.counts[:above][::-1]
+        gain = energy / float((both * self.values.astype(np.float64) ** 2).sum())
+        gain = max(1.0, min(gain, _GAIN, LIMIT / float(self.values[-1])))
+        return replace(self, values=(self.values * gain).astype(np.float32))
 
     def lookup(self) -> Levels:
         """Return the level of each bin: 0, or which one above zero."""

@@ -18,7 +18,7 @@ from pushcen.protocol import Buffer, ByMass, Rules, Whole
 class PushCenLean(Method):
     """A tenth of PushCen's bytes: few bits for the difference to a reference that all receivers have.
 
-    A client has a model w, a mass s, some references r, each a model that some client had a while ago, and e, what its
+    A client has a model w, a mass s, some references r, each a model that some client had before, and e, what its
     messages so far have left out, in units of mass. In each compute event:
 
         merge    S = s + sum_j s_j      w <- (s w + sum_j s_j (r_j + d_j)) / S
@@ -26,8 +26,9 @@ class PushCenLean(Method):
         push     m in all, S / (k + 1) to each of k receivers, with d = Q(w + e / m - r), where r is the nearest of
                  those that all receivers have; e <- m (w + e / m - r - d)
 
-    Q spends `bits` a weight, by the levels and thresholds that lower the error most. There is no regulariser and no
-    mask: they would hold nine weights in ten at the reference.
+    Q spends `bits` a weight, by the levels and thresholds that lower the error most. Without `feedback` there is no e,
+    and Q scales its levels so that <d, w - r> = |w - r|^2. There is no regulariser and no mask: they would hold nine
+    weights in ten at the reference.
     """
 
     name: ClassVar[str] = "pushcen-lean"
@@ -37,6 +38,8 @@ class PushCenLean(Method):
     """Bits a weight, everything in a message counted: 0.05 to 4."""
     renew_after: int = 120
     """Optimiser steps without a new reference after which a client offers one; 0: it never does."""
+    feedback: bool = True
+    """Whether what messages leave out comes later; if not, they are scaled to leave out nothing on average."""
     receivers: int = 4
     """How many peers get each push (k)."""
     limit: int = 16
@@ -72,4 +75,4 @@ class PushCenLean(Method):
 
     def update(self) -> Update:
         """Train plainly; send differences in few bits."""
-        return CodedUpdate(Lean(self.bits), moves=True)
+        return CodedUpdate(Lean(self.bits, self.feedback), moves=True)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pushcen.errors import ConfigError
 from pushcen.reproduce import paper
 
-SCALES = ("paper", "small")
+SCALES = ("paper", "medium", "small")
 Settings = dict[str, Any]
 """Values by the full keys of a config: `data.alpha`."""
 
@@ -28,11 +28,11 @@ class Row(BaseModel):
     """A file of settings that several rows share."""
     set: Settings = {}
     small: Settings = {}
-    """Settings at the small scale only."""
+    """Settings at all scales but the paper's."""
 
     def at(self, scale: str) -> Settings:
         """Return the settings at a scale."""
-        return _rules(self.rules) | self.set | (self.small if scale == "small" else {})
+        return _rules(self.rules) | self.set | ({} if scale == "paper" else self.small)
 
 
 class Experiment(BaseModel):
@@ -81,7 +81,7 @@ def names() -> list[str]:
     """Return the names of the experiments that have runs.
 
     >>> names()
-    ['bytes', 'changes', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7']
+    ['bytes', 'changes', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7', 'time']
     """
     return sorted(file.stem for file in folder().glob("*.toml"))
 
@@ -96,7 +96,10 @@ def world(dataset: str, scale: str) -> Path:
         raise ConfigError(f"--dataset {dataset}: must be one of {', '.join(paper.DATASETS)}")
     if scale not in SCALES:
         raise ConfigError(f"--scale {scale}: must be one of {', '.join(SCALES)}")
-    return folder() / "worlds" / f"{dataset}-{scale}.toml"
+    found = folder() / "worlds" / f"{dataset}-{scale}.toml"
+    if not found.is_file():
+        raise ConfigError(f"--scale {scale}: there is no such world of {dataset}, only paper and small")
+    return found
 
 
 @functools.cache

@@ -137,22 +137,23 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
     notes = _notes(found, effects=True)
     if target:
         goal = f"{target:g}{' %' if measure.percent else ''}"
-        columns.append(Column(f"sent until {goal}", left=True))
+        columns.append(Column(f"until {goal}", left=True))
         notes.append(
-            f"sent until {goal}: at the evaluation from which on {measure.title} stays there; a seed after another."
+            f"until {goal}: what was sent, and the time, at the evaluation from which on {measure.title} stays there; "
+            "a seed after another."
         )
     return Table(f"{experiment.title}: {title}", columns, rows, notes)
 
 
 def _reached(point: Point, target: float) -> str:
-    """Say how much was sent until the target was reached for good, seed by seed."""
+    """Return how much was sent until the target was reached for good, and when that was, seed by seed."""
     found = []
     for _, run in sorted(point.runs.items()):
         measure = run.measure
-        (_, values), (_, sent) = run.series(measure.name), run.series("bytes_sent")
+        (times, values), (_, sent) = run.series(measure.name), run.series("bytes_sent")
         below = [i for i, value in enumerate(values) if measure.better(target, measure.scale * value)]
         first = below[-1] + 1 if below else 0
-        found.append(size(sent[first]) if first < len(sent) else "not reached")
+        found.append(f"{size(sent[first])} at T = {times[first]:g}" if first < len(sent) else "not reached")
     return ", ".join(found) or "-"
 
 

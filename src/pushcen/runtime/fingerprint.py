@@ -13,6 +13,7 @@ _TENSORS = ("frozen", "schema")  # what the names of tensors stand behind
 _NAME = 160  # of a tensor deep in a model
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
 _LATER = {"codec": "dense"}  # options that were added; at these defaults, peers agree with those that lack them
+_SENDERS = ("pushcen-lean.feedback",)  # options that only a sender needs
 
 
 def describe(method: Method, training: TrainingOptions, learner: Learner, seed: int) -> dict[str, str]:
@@ -29,7 +30,8 @@ def describe(method: Method, training: TrainingOptions, learner: Learner, seed: 
     about = {"method": type(method).name, "training.batch_norm": training.batch_norm, "seed": str(seed)}
     for field in dataclasses.fields(method):
         value = getattr(method, field.name)
-        if field.name not in _OWN and _LATER.get(field.name) != value:
+        own = field.name in _OWN or f"{type(method).name}.{field.name}" in _SENDERS
+        if not own and _LATER.get(field.name) != value:
             about[f"method.{field.name}"] = str(value)
     entries = learner.schema.entries
     about |= {f"schema.{entry.name}": str(entry).removeprefix(entry.name + " ") for entry in entries}

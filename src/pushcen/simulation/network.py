@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pushcen.protocol import Envelope, PeerId, name_of
 from pushcen.references import ReferenceName
+from pushcen.simulation.backlog import Backlog
 from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.queue import ANSWER, DELIVER, QueueEvent
@@ -68,7 +69,7 @@ class Reply(QueueEvent):
 
 @dataclass(slots=True, eq=False)
 class ReferenceDelivery(QueueEvent):
-    """A reference comes to a client; or not."""
+    """A reference comes to a client, before the message that it goes with; or not."""
 
     kind: ClassVar[str] = "reference"
     priority: ClassVar[int] = DELIVER
@@ -76,20 +77,24 @@ class ReferenceDelivery(QueueEvent):
     receiver: PeerId
     name: ReferenceName
     ticket: Any
+    goes_with: Envelope | None = None
+    """The message, without its payload, if that may be withdrawn."""
 
     def happen(self, engine: "Engine") -> None:
         """Deliver it, or lose it."""
-        engine.network.deliver_reference(engine.nodes[self.sender], self.receiver, self.name, self.ticket)
+        if self.goes_with is None or not engine.network.backlog.is_withdrawn(self.goes_with):
+            engine.network.deliver_reference(engine.nodes[self.sender], self.receiver, self.name, self.ticket)
 
     def save(self) -> Any:
         """Return the plain data that `load` takes."""
-        return [self.sender, self.receiver, self.name, self.ticket]
+        return [self.sender, self.receiver, self.name, self.ticket, self.goes_with]
 
     @classmethod
     def load(cls, data: Any) -> Self:
         """Return the event that was saved."""
-        sender, receiver, name, ticket = data
-        return cls(sender, receiver, ReferenceName(*name), ticket)
+        sender, receiver, name, ticket, *rest = data
+        goes_with = Envelope(*rest[0]) if rest and rest[0] else None
+        return cls(sender, receiver, ReferenceName(*name), ticket, goes_with)
 
 
 class SimulatedNetwork:
@@ -100,6 +105,7 @@ class SimulatedNetwork:
         self._network = network = engine.world.network
         self._instant, self._loss, self._notice = network.instant, network.loss, network.notice
         self._rng = stream(engine.world.seed, "network")
+        self.backlog = Backlog()
 
     def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
         """Send what a client pushes."""
@@ -139,14 +145,20 @@ class SimulatedNetwork:
 
     def _send_later(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         network, queue, peer = self._network, self._engine.queue, node.client.peer
+        if not network.backlog:
+            self._withdraw(node)
         departure = max(self._engine.now, node.free)
         for envelope in envelopes:
             lacks = self._lacks(node, envelope)
+            size, reference = sizes[envelope.part], lacks * node.facts.reference_size
+            if not network.backlog:
+                self.backlog.add(node.index, departure, envelope, size, reference)
             if network.bandwidth:
-                departure += (sizes[envelope.part] + lacks * node.facts.reference_size) / network.bandwidth
+                departure += (size + reference) / network.bandwidth
             arrival = departure + network.way(self._rng)
             if lacks:  # on the same line, so it is there first
-                queue.put(arrival, ReferenceDelivery(node.index, envelope.receiver, *self._newest(node)))
+                goes_with = None if network.backlog else envelope._replace(payload=None)
+                queue.put(arrival, ReferenceDelivery(node.index, envelope.receiver, *self._newest(node), goes_with))
             queue.put(arrival, Delivery(envelope))
             if network.notice == "silent":
                 peer.arrived(envelope, peer.boots.get(envelope.receiver, 1))
@@ -154,8 +166,23 @@ class SimulatedNetwork:
                 node.expects[envelope.receiver] = node.expects.get(envelope.receiver, 0) + 1
         node.free = departure
 
+    def _withdraw(self, node: SimulatedClient) -> None:
+        """Take back what a client has pushed and not begun to send: nothing of it was sent, and its mass returns."""
+        for waiting in self.backlog.withdraw(node.index, self._engine.now):
+            sender, receiver, part, sequence = waiting.message
+            node.free = min(node.free, waiting.begins)
+            node.messages_sent -= 1
+            node.bytes_sent -= waiting.size + waiting.reference
+            node.reference_bytes -= waiting.reference
+            self._no_more(node, PeerId(receiver))
+            if sender == node.peer.me:
+                node.peer.failed(Envelope(PeerId(sender), PeerId(receiver), part, sequence, 0, None))
+
     def deliver(self, envelope: Envelope, copy: bool) -> None:
         """Hand an envelope, or its second copy, to its receiver, unless it is lost; and plan the answer."""
+        if self.backlog.is_withdrawn(envelope):
+            self.backlog.over(envelope)
+            return
         network, engine, random = self._network, self._engine, self._rng.random
         sender, receiver = engine.nodes[int(name_of(envelope.sender))], engine.at.get(envelope.receiver)
         size = sender.facts.sizes[envelope.part]
@@ -196,9 +223,7 @@ class SimulatedNetwork:
         node = self._engine.at.get(envelope.sender)
         if node is None:
             return
-        left = node.expects.pop(envelope.receiver, 1) - 1
-        if left > 0:
-            node.expects[envelope.receiver] = left
+        self._no_more(node, envelope.receiver)
         if not (node.online or node.peer.status == "leaving"):
             return
         if outcome == ARRIVED:
@@ -206,13 +231,22 @@ class SimulatedNetwork:
         elif outcome == FAILED:
             node.peer.failed(envelope)
 
+    @staticmethod
+    def _no_more(node: SimulatedClient, receiver: PeerId) -> None:
+        """Expect one answer less from a receiver."""
+        left = node.expects.pop(receiver, 1) - 1
+        if left > 0:
+            node.expects[receiver] = left
+
     def save(self) -> dict[str, Any]:
         """Return the state that `restore` takes."""
-        return {"network": self._rng.getstate()}
+        return {"network": self._rng.getstate(), "backlog": self.backlog.save()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `save` returned."""
         restore_stream(self._rng, state["network"])
+        if "backlog" in state:  # older checkpoints have none
+            self.backlog.restore(state["backlog"])
 
     def _lacks(self, node: SimulatedClient, envelope: Envelope) -> bool:
         """Return whether a receiver has nothing as new as a client's newest reference, as it says when it is asked;

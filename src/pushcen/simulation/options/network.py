@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from pushcen.checks import check_choice, check_count, check_number, check_order
-from pushcen.errors import called
+from pushcen.errors import OptionError, called
 from pushcen.protocol import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours, graphs
 from pushcen.protocol.graphs import Edges
 
@@ -20,9 +20,10 @@ class NetworkOptions:
     """How messages travel. As it stands, they arrive at once.
 
     A message takes `latency`, plus up to `jitter`, plus its bytes over `bandwidth` (bytes per unit of time, 0: no
-    limit); a client sends one message after the other. A share `reorder` of the messages is held back by up to `hold`
-    more, and a share `duplicate` arrives a second time, up to `hold` later. A share `loss` is lost. What the sender
-    learns of that, or of a receiver that has gone offline, is `notice`:
+    limit); a client sends one message after the other. If it pushes again before all have begun to leave, the others
+    leave first; without `backlog` they never do, and their mass returns. A share `reorder` of the messages is held back
+    by up to `hold` more, and a share `duplicate` arrives a second time, up to `hold` later. A share `loss` is lost.
+    What the sender learns of that, or of a receiver that has gone offline, is `notice`:
 
     - `sure`: that nothing arrived. Its mass returns.
     - `doubt`: nothing. Answers get lost, too, with the same probability.
@@ -32,6 +33,7 @@ class NetworkOptions:
     latency: float = 0.0
     jitter: float = 0.0
     bandwidth: float = 0.0
+    backlog: bool = True
     loss: float = 0.0
     notice: str = "sure"
     duplicate: float = 0.0
@@ -45,6 +47,10 @@ class NetworkOptions:
         for name in ("loss", "duplicate", "reorder"):
             check_number(name, getattr(self, name), 0, 1)
         check_choice("notice", self.notice, NOTICES)
+        if not self.backlog and not self.bandwidth:
+            raise OptionError("backlog = False: only where bandwidth is limited does anything wait to be sent")
+        if not self.backlog and self.notice == "silent":
+            raise OptionError("backlog = False: must be True where notice = 'silent', which takes all for delivered")
 
     @property
     def instant(self) -> bool:
