@@ -1,7 +1,6 @@
 """What fine-tuning with adapters costs: a compute event, a push, and the memory of many clients over one backbone."""
 
 import multiprocessing
-import resource
 import statistics
 from functools import partial
 from pathlib import Path
@@ -129,25 +128,26 @@ class _Memory(Quiet):
 
     def ended(self, summary: dict[str, Any]) -> None:  # noqa: ARG002
         """Look."""
-        self.held = _resident()
+        self.held, self.peak = _memory_of("VmRSS"), _memory_of("VmHWM")
 
 
 def _memory() -> tuple[float, float]:
     """Simulate the clients for two events each; return the memory they take over what it must hold: now, and peak."""
     _simulate(4, _Memory(), hidden=64, layers=1)  # warm up: everything is loaded and compiled
-    before, noted = _resident(), _Memory()
+    before, noted = _memory_of("VmRSS"), _Memory()
     _simulate(CLIENTS, noted)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     model = LoraTransformer()
     trained, all_bytes = (
         sum(one.nbytes for one in model.parameters() if one.requires_grad or every) for every in (False, True)
     )
     must = all_bytes - trained + 3 * CLIENTS * trained
-    return round((noted.held - before) / must, 3), round((peak - before) / must, 3)
+    return round((noted.held - before) / must, 3), round((noted.peak - before) / must, 3)
 
 
-def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+def _memory_of(key: str) -> int:
+    """Return how much memory this process has, or has had at most; the system's own peak counts its parent's, too."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith(key)))
 
 
 def _simulate(clients: int, observer: Quiet, **sizes: int) -> None:
