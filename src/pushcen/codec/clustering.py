@@ -94,10 +94,13 @@ def fit(
     table = None if table is None or not table.any() else table  # zeros alone do not say where zero should sit
     wish = clusters // 2 if table is None else int(np.abs(table).argmin())
     below, above, zero = best_centroids(counts, sums, half, clusters, wish)
-    kept = np.zeros(0) if table is None else table
-    lower = _completed(-below, zero, -kept[kept < 0])
-    upper = _completed(above, clusters - 1 - zero, kept[kept > 0])
-    return Codebook.nearest(np.concatenate([-lower[::-1], [0.0], upper]), zero), bins
+    if below.size + above.size < clusters - 1:
+        kept = np.zeros(0) if table is None else table
+        below = -_completed(-below, zero, -kept[kept < 0])
+        above = _completed(above, clusters - 1 - zero, kept[kept > 0])
+    values = np.zeros(clusters)
+    values[:zero], values[zero + 1 :] = below[::-1], above
+    return Codebook.nearest(values, zero), bins
 
 
 def largest(weights: torch.Tensor, name: str) -> float:
