@@ -79,6 +79,13 @@ def test_what_is_sent_is_shown_in_the_unit_that_it_is(tmp_path, times, name, lar
     assert max(axes.lines[0].get_xdata()) == pytest.approx(largest)
 
 
+def test_the_best_for_so_many_bytes_is_marked_where_several_are_compared(runs):
+    texts = [text.get_text() for legend in draw("accuracy_bytes", runs).legends for text in legend.get_texts()]
+    assert "the best for so many bytes" in texts
+    alone = draw("accuracy_bytes", runs[:1])
+    assert "the best for so many bytes" not in [text.get_text() for one in alone.legends for text in one.get_texts()]
+
+
 def is_whole(figure):
     """Tell whether all that is drawn, the legend too, is on the canvas."""
     figure.draw_without_rendering()

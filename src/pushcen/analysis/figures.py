@@ -73,30 +73,51 @@ def delayed(groups: Sequence[Group]) -> "Figure | None":
 
 
 def accuracy_bytes(groups: Sequence[Group]) -> "Figure | None":
-    """Draw accuracy against the bytes that all clients together have sent."""
+    """Draw accuracy against the bytes that all clients together have sent; with several, the best for so many bytes."""
     measure, sent = measure_of(groups), [group.band("bytes_sent") for group in groups]
     one, name = unit(max((value for band in sent for value in band.mean), default=0))
     with drawing():
         figure, axes = canvas()
-        drawn = False
+        drawn, all_points = 0, []
         for group, band, style in zip(groups, sent, looks(groups), strict=True):
             reached = group.band(measure.name)
             at = dict(zip(band.times, band.mean, strict=True))
             points = [(at[t], a) for t, a in zip(reached.times, reached.mean, strict=True) if at.get(t, 0) > 0]
             if points:
                 _line(axes, [b / one for b, _ in points], _scaled(measure, [a for _, a in points]), style, group.label)
-                drawn = True
+                drawn += 1
+                all_points += points
             elif reached.mean:
                 axes.axhline(
                     measure.scale * reached.mean[-1], color=style.colour, linestyle=style.line, linewidth=1.2,
                     label=f"{group.label} (sends nothing)",
                 )  # fmt: skip
+        if drawn > 1:
+            best = front(all_points, measure.better)
+            axes.step(
+                [b / one for b, _ in best], _scaled(measure, [a for _, a in best]), where="post", color="#999999",
+                linewidth=5, alpha=0.35, zorder=0, label="the best for so many bytes",
+            )  # fmt: skip
         axes.set(xlabel=f"sent by all clients together ({name})", ylabel=_axis(measure, "mean over clients"))
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
         axes.xaxis.set_minor_formatter(lambda value, _: f"{value:,g}" if f"{value:e}"[0] in "25" else "")
         legend_below(figure)
         return figure if drawn else None
+
+
+def front(points: Sequence[tuple[float, float]], better: Callable[[float, float], bool]) -> list[tuple[float, float]]:
+    """Return the points (bytes, value) that no other beats with as few bytes, by bytes: the Pareto front.
+
+    >>> front([(3, 0.7), (1, 0.5), (2, 0.4), (3, 0.6)], lambda one, other: one > other)
+    [(1, 0.5), (3, 0.7)]
+    """
+    found: list[tuple[float, float]] = []
+    for sent in sorted({sent for sent, _ in points}):
+        for value in (value for at, value in points if at == sent):
+            if not found or better(value, found[-1][1]):
+                found = [*(found[:-1] if found and found[-1][0] == sent else found), (sent, value)]
+    return found
 
 
 def mass(groups: Sequence[Group]) -> "Figure | None":
