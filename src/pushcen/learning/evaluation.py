@@ -102,7 +102,8 @@ def _some_targets(samples: Samples) -> Any:
     if isinstance(samples, tuple):
         return samples[1][:_SOME] if isinstance(samples[1], torch.Tensor) else None
     with undisturbed(), suppress(Exception):  # what is wrong with a sample is told where it is trained on
-        sample = getattr(samples, "dataset", samples)[0]
+        dataset: Any = getattr(samples, "dataset", samples)
+        sample = dataset[0]
         found = [sample[name] for name in _LABELS if name in sample] if isinstance(sample, Mapping) else sample[-1:]
         return default_collate(list(found[:1]))
 

@@ -43,21 +43,17 @@ class CountTally(Tally):
         if self.counts is None:
             return math.nan
         right, said, true = self.counts.double()
-        if not self.single and len(right) == 1:  # yes and no are classes, too
-            right, said, true = (torch.cat([one, self._of_no(one, at)]) for at, one in enumerate((right, said, true)))
+        if alone := not self.single and len(right) == 1:  # yes and no are two classes
+            no = self.rows - torch.stack([said + true - right, said, true])
+            right, said, true = torch.cat([self.counts.double(), no], dim=1)
         if self.metric == "f1":
             there = said + true > 0
             return float((2 * right[there] / (said + true)[there]).mean())
-        if self.single or len(self.counts[0]) == 1:
+        if self.single or alone:
             return float((right[true > 0] / true[true > 0]).mean())
         both = (true > 0) & (true < self.rows)
         no = self.rows - said - true + right
         return float(((right / true + no / (self.rows - true)) / 2)[both].mean())
-
-    def _of_no(self, of_yes: torch.Tensor, at: int) -> torch.Tensor:
-        """Return right, said or true of "no", by those of "yes"."""
-        right, said, true = self.counts.double()
-        return self.rows - (said + true - right if at == 0 else of_yes)
 
     def _add(self, counts: torch.Tensor, rows: int, single: bool) -> None:
         self.counts = counts if self.counts is None else self.counts + counts
