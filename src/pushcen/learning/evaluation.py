@@ -37,14 +37,17 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
     >>> score(learner, learner.task.train).samples, score(learner, None).samples
     (8, 0)
     """
+    nothing = Score(math.nan, math.nan, 0, (math.nan,) * (len(learner.metrics) - 1))
     if samples is None or not (count := data.count(samples)):
-        return Score(math.nan, math.nan, 0, (math.nan,) * (len(learner.metrics) - 1))
+        return nothing
     tallies = [metric.start() for metric in learner.metrics]
     with blaming(f"{learner.client}, evaluation", learner.frozen.trained):
         total, over = _note(learner, samples, count, tallies)
+        if not over:
+            return nothing
         first, *others = [tally.value() for tally in tallies]
     kept = [tally if one.pooled else None for tally, one in zip(tallies, learner.measures, strict=True)]
-    return Score(first, total / over if over else math.nan, count, tuple(others), tuple(kept) if any(kept) else ())
+    return Score(first, total / over, count, tuple(others), tuple(kept) if any(kept) else ())
 
 
 def _note(learner: "Learner", samples: Samples, count: int, tallies: "Sequence[Tally]") -> tuple[float, int]:
