@@ -219,7 +219,7 @@ def test_a_language_model_whose_head_is_tied_travels_as_its_adapters():
     words, _ = texts(0)
 
     def loss(outputs, targets):
-        return nn.functional.cross_entropy(outputs.logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
+        return nn.functional.cross_entropy(outputs[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
 
     learner = Learner(Task(model, (words, words), loss=loss), PushCen(clusters=8).update(), TrainingOptions(batch=16))
     assert all("lora_" in entry.name for entry in learner.schema.entries)

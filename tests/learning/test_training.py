@@ -341,7 +341,7 @@ def test_labels_are_smoothed_in_training_and_not_in_evaluation():
 
 def test_label_smoothing_is_refused_beside_a_loss_of_ones_own():
     with pytest.raises(
-        OptionError, match=r"training\.label_smoothing = 0\.1: client 7: must be 0 where the task has a loss"
+        OptionError, match=r"training\.label_smoothing = 0\.1: client 7: must be 0 where task or model has its own loss"
     ):
         learner_of(TrainingOptions(label_smoothing=0.1), loss=nn.functional.mse_loss)
 

@@ -24,7 +24,9 @@ def offered(seed):
 
 def worker():
     made = world(method=PushCenLean(bits=4.0), clients=2)
-    found = cluster.Worker(MakeLearner(task, made.method, made.training, 2, 0), None, False)
+    found = cluster.Worker(
+        [], cluster.ray.cloudpickle.dumps((MakeLearner(task, made.method, made.training, 2, 0), None)), False
+    )
     for client in range(2):
         found.run(client, [Build()], 0)
     return found

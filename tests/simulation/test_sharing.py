@@ -46,7 +46,9 @@ def test_what_is_frozen_is_in_one_place_and_all_else_in_as_many_as_there_are_cli
 def test_an_actor_of_a_cluster_holds_it_once():
     cluster = pytest.importorskip("pushcen.simulation.executors.cluster")
     options = world(clients=3)
-    worker = cluster.Worker(MakeLearner(tuned, options.method, options.training, 3, 0), None, False)
+    worker = cluster.Worker(
+        [], cluster.ray.cloudpickle.dumps((MakeLearner(tuned, options.method, options.training, 3, 0), None)), False
+    )
     for client in range(3):
         worker.run(client, [Build()], 0)
     assert len(places(worker._host.learners.values(), "0.0.weight")) == 1
