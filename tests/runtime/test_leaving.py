@@ -12,6 +12,7 @@ def test_a_founder_without_mass_leaves(tmp_path):
         world = World(tmp_path, names=("p0", "p1"), pause=0.02)
         await world.start(*world.names, method=AsyncDFedAvg())
         await until(lambda: min(map(world.events, world.names)) > 2)
+        await until(lambda: world.node("p1").members.contact("p0"))  # whom it tells that it leaves
         world.node("p1").leaving.set()
         async with asyncio.timeout(LIMIT):
             await world.lives["p1"]
