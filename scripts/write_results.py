@@ -1,6 +1,7 @@
 """Write the tables of docs/results.md again, from the committed runs in results/. `--check` only tells if they changed.
 
-A table stands between `<!-- pushcen reproduce ... -->` and `<!-- end -->`; the comment is the command that made it.
+A table stands between `<!-- pushcen reproduce ... -->`, or `<!-- python scripts/measure_own_tasks.py --table ... -->`,
+and `<!-- end -->`; the comment is the command that made it.
 """
 
 import pathlib
@@ -9,6 +10,7 @@ import shlex
 import sys
 import tempfile
 
+from measure_own_tasks import TABLES
 from typer.testing import CliRunner
 
 from pushcen.cli import app
@@ -16,19 +18,26 @@ from pushcen.cli.reproduce import COUNTED
 
 ROOT = pathlib.Path(__file__).parent.parent
 PAGE, RESULTS = ROOT / "docs" / "results.md", ROOT / "results"
-BLOCK = re.compile(r"<!-- (pushcen reproduce [^>]*?) -->\n.*?<!-- end -->", re.DOTALL)
+OWN = "python scripts/measure_own_tasks.py --table "
+BLOCK = re.compile(rf"<!-- ((?:pushcen reproduce |{re.escape(OWN)})[^>]*?) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def made(block):
     """Run a block's command on the committed runs, and put the command and its table between the comments."""
     command = block.group(1)
+    table = TABLES[command.removeprefix(OWN)]().to("markdown") if command.startswith(OWN) else reproduced(command)
+    return f"<!-- {command} -->\n    {command}\n\n{table}\n<!-- end -->"
+
+
+def reproduced(command):
+    """Return the table that a command of `pushcen reproduce` prints of the committed runs."""
     words = shlex.split(command)[1:]
     with tempfile.TemporaryDirectory() as empty:
         shown = [] if words[1] in COUNTED else ["--show", "--runs", empty, "--also", str(RESULTS)]
         result = CliRunner().invoke(app, [*words, *shown, "--table", "markdown"])
     if result.exit_code:
         sys.exit(f"{command}: {result.output}")
-    return f"<!-- {command} -->\n    {command}\n\n{result.stdout.strip()}\n<!-- end -->"
+    return result.stdout.strip()
 
 
 def main():
