@@ -19,24 +19,24 @@ def _modules_go_again(monkeypatch):
 
 def test_a_file_is_imported_once_whatever_its_path_is_written_like(tmp_path, monkeypatch):
     (tmp_path / "inner").mkdir()
-    (tmp_path / "inner" / "ours_for_a_test.py").write_text("made = []\nthing = 5\n")
+    (tmp_path / "inner" / "located_for_a_test.py").write_text("made = []\nthing = 5\n")
     monkeypatch.chdir(tmp_path)
-    assert locate("inner/ours_for_a_test.py:thing", "task") == 5
-    made = locate("inner/ours_for_a_test.py:made", "task")
-    assert locate(f"{tmp_path}/inner/../inner/ours_for_a_test.py:made", "task") is made
+    assert locate("inner/located_for_a_test.py:thing", "task") == 5
+    made = locate("inner/located_for_a_test.py:made", "task")
+    assert locate(f"{tmp_path}/inner/../inner/located_for_a_test.py:made", "task") is made
 
 
 def test_a_file_may_import_those_beside_it_but_stands_in_for_no_library(tmp_path):
-    (tmp_path / "ours_for_a_test.py").write_text("import beside_ours, colorsys\nthing = beside_ours.thing\n")
+    (tmp_path / "located_for_a_test.py").write_text("import beside_ours, colorsys\nthing = beside_ours.thing\n")
     (tmp_path / "beside_ours.py").write_text("thing = 7\n")
     (tmp_path / "colorsys.py").write_text("raise RuntimeError\n")
     sys.modules.pop("colorsys", None)
-    assert locate(f"{tmp_path}/ours_for_a_test.py:thing", "task") == 7
+    assert locate(f"{tmp_path}/located_for_a_test.py:thing", "task") == 7
 
 
 def test_what_is_found_can_be_named_again_by_its_module(tmp_path):
-    (tmp_path / "ours_for_a_test.py").write_text("def thing(): ...\n")
-    found = locate(f"{tmp_path}/ours_for_a_test.py:thing", "task")
+    (tmp_path / "located_for_a_test.py").write_text("def thing(): ...\n")
+    found = locate(f"{tmp_path}/located_for_a_test.py:thing", "task")
     assert getattr(sys.modules[found.__module__], found.__qualname__) is found
 
 
@@ -47,7 +47,7 @@ def test_a_file_that_is_called_like_another_module_is_refused(tmp_path):
 
 
 def test_a_file_that_fails_may_be_tried_again(tmp_path):
-    file = tmp_path / "ours_for_a_test.py"
+    file = tmp_path / "located_for_a_test.py"
     file.write_text("1 / 0\n")
     with pytest.raises(ZeroDivisionError):
         locate(f"{file}:thing", "task")

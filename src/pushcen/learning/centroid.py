@@ -11,6 +11,7 @@ from pushcen.checks import check_choice, check_number
 from pushcen.codec import Centroids, Codec, Payload, Schema, cluster
 from pushcen.codec.clustering import Profile
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
+from pushcen.learning.modules import tables_of
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
@@ -24,9 +25,10 @@ class CentroidUpdate(Update):
     `strength` is lambda in the paper; `scale` says whether it weighs each layer's sum of squares, or their mean.
     `mask` holds pruned weights at zero during training, but not those that are zero for want of training. With
     `feedback`, what rounding takes off one message is added to the next, so that what is sent is right on average,
-    however little training moves between two messages. With the paper's profile the dictionary is used as it was
-    averaged, WCP is three iterations from it, and what starts at zero stays there; by default its entry nearest zero is
-    zero, and WCP is the optimum.
+    however little training moves between two messages. An embedding is not pulled: most of its rows have no gradient of
+    their own in a step, and Adam would make full steps of the pull alone. With the paper's profile it is, and the
+    dictionary is used as it was averaged, WCP is three iterations from it, and what starts at zero stays there; by
+    default its entry nearest zero is zero, and WCP is the optimum.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class CentroidUpdate(Update):
         self._layers: list[Pull] = []
         self._untrained = UntrainedZeros()
         self._told: set[str] = set()
+        self._looked_up: set[str] = set()
         self._kept = 1.0
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
@@ -61,8 +64,10 @@ class CentroidUpdate(Update):
             )
 
     def meet(self, model: nn.Module) -> None:
-        """Note which weights start at zero; warn where the paper's rules hold them there."""
+        """Note which weights start at zero, and which are looked up; warn where the paper's rules hold them at zero."""
         super().meet(model)
+        if self._profile == "default":
+            self._looked_up = set(tables_of(model))
         if self._masked:
             self._untrained.note(self.schema, model)
         if self._profile == "paper":
@@ -122,7 +127,8 @@ class CentroidUpdate(Update):
             values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
             if self._masked:
                 values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
-            layer = Pull(tensor, found.indices, values, found.zero_index, 2 * self._layer_strength(entry.size))
+            strength = 0.0 if entry.name in self._looked_up else 2 * self._layer_strength(entry.size)
+            layer = Pull(tensor, found.indices, values, found.zero_index, strength)
             self._layers.append(layer)
             pruned += self._prune(entry.name, layer) if self._masked else 0
             total += entry.size
@@ -180,10 +186,11 @@ class CentroidUpdate(Update):
         regulariser takes 3 a step, the mask 1. Feedback adds what was left and takes off what is sent: 2.
         """
         weights = sum(entry.size for entry in self.schema.clustered)
+        pulled = sum(entry.size for entry in self.schema.clustered if entry.name not in self._looked_up)
         clustering = 6 * self._clusters if self._profile == "paper" else 4
-        each = 3 * bool(self._strength) + bool(self._masked)
         clusterings = 1 + bool(self._strength or self._masked)
-        return float(weights * (clusterings * clustering + steps * each + 2 * bool(self._feedback)))
+        each = clusterings * clustering + steps * bool(self._masked) + 2 * bool(self._feedback)
+        return float(weights * each + 3 * pulled * steps * bool(self._strength))
 
     def save(self, whole: bool = True) -> State:
         """Return the dictionary, what rounding took off, and what was folded."""

@@ -39,6 +39,16 @@ def number_type(model: nn.Module) -> torch.dtype:
     return max(found, key=lambda number: number.itemsize, default=torch.float32)
 
 
+def tables_of(model: nn.Module) -> list[str]:
+    """Return the names of tensors whose rows are looked up: of embeddings, by all names that they have.
+
+    >>> tables_of(nn.Sequential(nn.Embedding(9, 2), nn.Linear(2, 9)))
+    ['0.weight']
+    """
+    rows = {id(one.weight) for one in model.modules() if isinstance(one, nn.Embedding | nn.EmbeddingBag)}
+    return [name for name, one in model.named_parameters(remove_duplicate=False) if id(one) in rows]
+
+
 def extra_state(model: nn.Module, client: str) -> dict[str, Any]:
     """Return what modules save beside tensors (`get_extra_state`), by name; refuse what is no plain data.
 
