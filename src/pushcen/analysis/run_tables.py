@@ -6,7 +6,8 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from pushcen.analysis.groups import Group, Interval, interval, measure_of, paired, sd
+from pushcen.analysis.groups import Group, measure_of
+from pushcen.analysis.statistics import interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import duration, flops, number, size
 from pushcen.measure import ACCURACY, Measure
@@ -134,9 +135,7 @@ def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
             rows.append([label, 0, None, None, None, None, None])
             continue
         found = interval(list(by_seed.values()))
-        difference: Interval | None = None
-        if base is not None and (both := sorted(base.keys() & by_seed.keys())):
-            difference = paired([by_seed[seed] for seed in both], [base[seed] for seed in both])
+        difference = None if base is None else paired_by(by_seed, base)
         base = by_seed if base is None else base
         rows.append(
             [

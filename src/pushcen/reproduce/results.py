@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pushcen.analysis.groups import Group, Interval, paired, sd
+from pushcen.analysis.groups import Group
 from pushcen.analysis.run_tables import caveats
+from pushcen.analysis.statistics import Interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import decimals, half, points, size
 from pushcen.errors import RunError
@@ -207,9 +208,7 @@ def _effect(point: Point, base: Point | None, values: Callable[[Point], dict[Any
     """Return the mean difference to the base, pair by pair, if there are pairs."""
     if base is None or base.row.name == point.row.name:
         return None
-    mine, its = values(point), values(base)
-    both = sorted(mine.keys() & its.keys())
-    return paired([mine[one] for one in both], [its[one] for one in both]) if both else None
+    return paired_by(values(point), values(base))
 
 
 def _paper_effect(experiment: Experiment, dataset: str, row: Row) -> float | None:
