@@ -47,7 +47,9 @@ def test_flips_of_all_signs_are_scipys_permutation_test(count):
 def test_flips_are_counted_as_by_hand():
     assert flip_test([1.0] * 6) == 2 / 64  # all plus, all minus
     values = [3.0, 1.0, 1.0, 1.0, 1.0, -1.0]
-    sums = [abs(sum(s * v for s, v in zip(signs, values, strict=True))) for signs in itertools.product((1, -1), repeat=6)]
+    sums = [
+        abs(sum(s * v for s, v in zip(signs, values, strict=True))) for signs in itertools.product((1, -1), repeat=6)
+    ]
     assert flip_test(values) == sum(one >= 6 for one in sums) / 64
     assert flip_test([0.0] * 8) == 1.0
 

@@ -44,7 +44,7 @@ def test_a_run_ends_with_a_table_and_a_figure_by_its_metric(folder):
 
 def test_a_sweep_goes_by_the_metric_unless_another_figure_is_named(folder):
     words = ["--task", "tests.runtime.tasks:numbers", "--clients", 2, "--horizon", 0.5, "--runs", folder[0]]
-    for more, expected in (([], '"RMSE, lower is better"'), (["--figure", "mae"], "mae")):
+    for more, expected in (([], '"RMSE, lower is better"'), (["--figure", "mae"], '"MAE, lower is better"')):
         assert pushcen("sweep", *words, "--over", "method.clusters=4,8", *more).exit_code == 0
         assert (folder[0] / "sweep-numbers" / "sweep.csv").read_text().startswith(f"point,seeds,{expected},")
 

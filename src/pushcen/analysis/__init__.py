@@ -1,5 +1,7 @@
 """From run folders to tables, figures and pages. Nothing here runs anything."""
 
+from pushcen.analysis.crossed import crossed, crossed_table
+from pushcen.analysis.crossing import Crossing, cross
 from pushcen.analysis.groups import Band, Group, group
 from pushcen.analysis.report import draw_accuracy, write_report
 from pushcen.analysis.run_tables import comparison, forecast_table, sweep, theory_table
@@ -9,10 +11,14 @@ from pushcen.analysis.table import Column, Table
 __all__ = [
     "Band",
     "Column",
+    "Crossing",
     "Group",
     "Interval",
     "Table",
     "comparison",
+    "cross",
+    "crossed",
+    "crossed_table",
     "draw_accuracy",
     "forecast_table",
     "group",

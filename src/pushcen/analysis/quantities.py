@@ -19,7 +19,7 @@ class Quantity:
 
     >>> rmse = Quantity("rmse", Measure("rmse", higher_is_better=False), higher_is_better=False)
     >>> rmse.heading, rmse.spread(0.12345, 0.00123), rmse.show(-0.5, "+")
-    ('RMSE, lower is better', '0.1234 ± 0.0012', '-0.5')
+    ('RMSE, lower is better', '0.1235 ± 0.0012', '-0.5')
     >>> Quantity("bytes_sent", None, higher_is_better=False).spread(2.29e9, 1.2e7)
     '2.29 GB ± 12 MB'
     """

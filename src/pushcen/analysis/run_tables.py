@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from pushcen.analysis.groups import Group, measure_of
+from pushcen.analysis.quantities import Quantity, quantity
 from pushcen.analysis.statistics import interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import duration, flops, number, size
-from pushcen.measure import ACCURACY, Measure
+from pushcen.measure import ACCURACY
 from pushcen.runs import Run
 from pushcen.runs.forecast import Forecast
 
@@ -114,23 +115,20 @@ def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
 
     Without a name the figure is what the runs are measured by.
     """
-    first = measure_of(list(groups.values()))
-    figure = figure or first.name
-    shown = first if figure == first.name or first.percent else Measure(figure)
-    heading = first.heading if figure == first.name else f"{figure} %" if first.percent else figure
+    shown = quantity([run for group in groups.values() for run in group.runs], figure)
     columns = [
         Column("point", left=True),
         Column("seeds"),
-        Column(heading, shown.show),
+        Column(shown.heading, shown.show),
         Column("95 % interval", partial(_half, shown)),
-        Column("difference", partial(_signed, shown)),
+        Column("difference", partial(shown.show, sign="+")),
         Column("its 95 % interval", partial(_half, shown)),
         Column("sent", size),
     ]
     rows: list[list[Any]] = []
     base: dict[int, float] | None = None
     for label, group in groups.items():
-        by_seed = {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(figure)) is not None}
+        by_seed = {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(shown.name)) is not None}
         if not by_seed:
             rows.append([label, 0, None, None, None, None, None])
             continue
@@ -222,9 +220,5 @@ def late_clients(run: Run) -> Table:
     return Table("Clients that joined late", [*columns, Column(last, measure.show)], rows)
 
 
-def _half(measure: Measure, value: float | None) -> str:
-    return "-" if value is None else f"± {measure.show(value)}"
-
-
-def _signed(measure: Measure, value: float | None) -> str:
-    return measure.show(value, "+")
+def _half(shown: Quantity, value: float | None) -> str:
+    return "-" if value is None else f"± {shown.show(value)}"
