@@ -53,7 +53,7 @@ def crossed(
     runs: Sequence[Run],
     rows: str | Sequence[str] = METHOD,
     columns: str | Sequence[str] = (),
-    base: str | None = None,
+    base: str = "",
     figure: str = "",
     targets: Sequence[float] = (),
 ) -> Table:
@@ -65,15 +65,13 @@ def crossed(
     return crossed_table(cross(runs, rows, columns), base, figure, targets)
 
 
-def crossed_table(
-    crossing: Crossing, base: str | None = None, figure: str = "", targets: Sequence[float] = ()
-) -> Table:
+def crossed_table(crossing: Crossing, base: str = "", figure: str = "", targets: Sequence[float] = ()) -> Table:
     """Return the table of runs that are in rows and columns already."""
     runs = [run for cell in crossing.cells.values() for run in cell.values()]
     shown, measure = quantity(runs, figure), runs[0].measure
     for target in targets:
         check_target(target, measure)
-    against = None if base is None or not base.strip() else crossing.row(base)
+    against = crossing.row(base) if base.strip() else None
     scores = [[_scores(crossing.runs(row, at), shown.name) for at in _points(crossing)] for row in _rows(crossing)]
     best = [
         _best({row: scores[row][at] for row in _rows(crossing) if scores[row][at]}, shown) for at in _points(crossing)

@@ -10,6 +10,7 @@ from pushcen.analysis.groups import Group, measure_of
 from pushcen.analysis.quantities import Quantity, quantity
 from pushcen.analysis.statistics import interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
+from pushcen.analysis.targets import check_target, costs, target_column, target_note
 from pushcen.analysis.units import duration, flops, number, size
 from pushcen.measure import ACCURACY
 from pushcen.runs import Run
@@ -37,9 +38,11 @@ _TERMS = (  # the paper's symbol, what it is, where the summary has it, which me
 )
 
 
-def comparison(groups: Sequence[Group], title: str = "") -> Table:
-    """Return a table of groups side by side: what they reached, what they sent, what it cost."""
+def comparison(groups: Sequence[Group], title: str = "", targets: Sequence[float] = ()) -> Table:
+    """Return a table of groups side by side: what they reached, what they sent, what it cost, also until a target."""
     first = measure_of(groups)
+    for target in targets:
+        check_target(target, first)
     unit = " %" if first.percent else ""
     shown = {
         first.name: Column(first.heading, first.show),
@@ -68,6 +71,10 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
         for row, group in zip(rows, groups, strict=True):
             row.insert(2, sd(group.numbers(first.name)) if len(group.runs) > 1 else None)
         notes.append(f"mean over up to {seeds} seeds; ± is the standard deviation over them")
+    if targets:
+        columns += [target_column(target, first) for target in targets]
+        rows = [[*row, *(costs(own.runs, target) for target in targets)] for row, own in zip(rows, groups, strict=True)]
+        notes.append(target_note(targets, first))
     unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
     if unfinished:
         notes.append(f"not finished: {', '.join(unfinished)}")

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pushcen.analysis.latex import latex
@@ -81,6 +82,14 @@ class Table:
     def rich(self) -> Fitted:
         """Return the table for a terminal."""
         return Fitted(self)
+
+    def save(self, folder: Path, name: str) -> list[Path]:
+        """Write the table as Markdown, LaTeX and CSV into a folder; return the files."""
+        files = []
+        for form, suffix in (("markdown", "md"), ("latex", "tex"), ("csv", "csv")):
+            files.append(folder / f"{name}.{suffix}")
+            files[-1].write_text(self.to(form).rstrip("\n") + "\n", "utf-8")
+        return files
 
     def frame(self) -> "pd.DataFrame":
         """Return the values as a data frame, several numbers of one value in columns of their own."""
