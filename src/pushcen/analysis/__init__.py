@@ -3,7 +3,7 @@
 from pushcen.analysis.crossed import crossed, crossed_table
 from pushcen.analysis.crossing import Crossing, cross
 from pushcen.analysis.groups import Band, Group, group
-from pushcen.analysis.report import Report, draw_accuracy, write_report
+from pushcen.analysis.report import ReportContent, draw_accuracy, write_report
 from pushcen.analysis.run_tables import comparison, forecast_table, sweep, theory_table
 from pushcen.analysis.statistics import Interval, interval, paired
 from pushcen.analysis.table import Column, Table
@@ -14,7 +14,7 @@ __all__ = [
     "Crossing",
     "Group",
     "Interval",
-    "Report",
+    "ReportContent",
     "Table",
     "comparison",
     "cross",

@@ -38,7 +38,7 @@ figure { margin: 0; } img { max-width: 100%; height: auto; }
 
 
 @dataclass(frozen=True)
-class Report:
+class ReportContent:
     """What a report shows: a table, and groups for its figures, some of them in a panel for each point."""
 
     table: Table
@@ -54,7 +54,7 @@ class Report:
 
 
 def write_report(
-    report: Report | Sequence[Group],
+    report: ReportContent | Sequence[Group],
     folder: Path,
     title: str | None = None,
     formats: Sequence[str] = ("png", "svg"),
@@ -63,8 +63,8 @@ def write_report(
 
     Groups alone are shown side by side.
     """
-    if not isinstance(report, Report):
-        report = Report(comparison(report), report)
+    if not isinstance(report, ReportContent):
+        report = ReportContent(comparison(report), report)
     figures, groups = list(report.figures()), report.groups
     files = [file for name, _, figure in figures for file in save(figure, folder, name, formats)]
     folder.mkdir(parents=True, exist_ok=True)

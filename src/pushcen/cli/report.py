@@ -27,7 +27,7 @@ def report(
     With --rows, --columns, --base or --figure the table has methods (or any keys) down and points across, each cell
     the mean ± SD over seeds, and figures have a panel for each point.
     """
-    from pushcen.analysis import Report, comparison, cross, crossed_table, group, theory_table, write_report
+    from pushcen.analysis import ReportContent, comparison, cross, crossed_table, group, theory_table, write_report
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice
     from pushcen.runs import find_runs
@@ -41,9 +41,9 @@ def report(
     groups, targets = group(runs), target or []
     if rows or columns or base or figure:
         crossing = cross(runs, rows, columns)
-        shown = Report(crossed_table(crossing, base, figure, targets), groups, crossing.panels(), targets)
+        shown = ReportContent(crossed_table(crossing, base, figure, targets), groups, crossing.panels(), targets)
     else:
-        shown = Report(comparison(groups, targets=targets), groups, targets=targets)
+        shown = ReportContent(comparison(groups, targets=targets), groups, targets=targets)
     if table is not None:
         check_choice("table", table, FORMATS)
         typer.echo(shown.table.to(table))
