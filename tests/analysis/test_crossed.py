@@ -218,3 +218,12 @@ def test_figures_are_drawn_point_by_point(runs):
         "alpha 1": ["SWIFT", "PushCen", "Independent"],
     }
     assert {len(group.runs) for groups in panels.values() for group in groups} == {3}
+
+
+def test_a_note_names_few_of_many_cells(tmp_path):
+    runs = [made(tmp_path, "pushcen", alpha / 10, seed, 0.5) for alpha in range(1, 9) for seed in range(2)]
+    table = crossed([*runs, made(tmp_path, "swift", 0.1, 0, 0.5)], "method", "data.alpha")
+    assert (
+        "0 of 2 seeds: SWIFT at alpha 0.2; SWIFT at alpha 0.3; SWIFT at alpha 0.4; SWIFT at alpha 0.5 and 3 more cells."
+        in (table.notes)
+    )

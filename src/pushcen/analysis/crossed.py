@@ -14,6 +14,7 @@ from pushcen.analysis.table import Column, Table
 from pushcen.analysis.targets import check_target, costs, target_column, target_note
 from pushcen.runs import Run
 
+_NAMED = 4  # cells that a note names, of those that lack seeds
 Scores = Mapping[int, float]
 """A figure by seed."""
 
@@ -109,7 +110,7 @@ def _overall(scores: Sequence[Sequence[Scores]], base: int) -> dict[int, Overall
         pairs = [(mine, its) for mine, its in zip(own, scores[base], strict=True) if mine.keys() & its.keys()]
         if row == base or not pairs:
             continue
-        seeds = sorted(set.intersection(*(mine.keys() & its.keys() for mine, its in pairs)))
+        seeds = [seed for seed in pairs[0][0] if all(seed in mine and seed in its for mine, its in pairs)]
         if seeds:
             differences = [[mine[seed] - its[seed] for mine, its in pairs] for seed in seeds]
             whole[row] = [statistics.fmean(one) for one in differences]
@@ -241,7 +242,10 @@ def _notes(
         for at, values in enumerate(own):
             if len(values) < all_seeds:
                 lacking.setdefault(f"{len(values)} of {all_seeds} seeds", []).append(_where(crossing, row, at))
-    return notes + [f"{count}: {', '.join(cells)}." for count, cells in sorted(lacking.items())]
+    for count, cells in sorted(lacking.items()):
+        more = f" and {len(cells) - _NAMED} more cells" if len(cells) > _NAMED else ""
+        notes.append(f"{count}: {'; '.join(cells[:_NAMED])}{more}.")
+    return notes
 
 
 def _few(seeds: int) -> list[str]:

@@ -25,7 +25,7 @@ class Crossing:
     points: tuple[str, ...]
     """What the columns are called."""
     cells: Mapping[tuple[int, int], Mapping[int, Run]]
-    seeds: tuple[int, ...]
+    seeds: frozenset[int]
     """All seeds that some run has."""
     names: tuple[frozenset[str], ...]
     """What else each row goes by: its method's name, or its value."""
@@ -85,7 +85,7 @@ def cross(runs: Sequence[Run], rows: str | Sequence[str] = METHOD, columns: str 
     if len(down) == 1 and down[0] != METHOD:
         values = dict(zip(row_of, (own.get(down[0]) for own in identities), strict=True))
         names = [{str(values[row]).lower()} for row in range(len(row_labels))]
-    seeds = tuple(sorted({own[_SEED] for own in identities}))
+    seeds = frozenset(own[_SEED] for own in identities)
     return Crossing(", ".join(down), row_labels, point_labels, cells, seeds, tuple(map(frozenset, names)), tuple(notes))
 
 
