@@ -86,11 +86,11 @@ def test_of_a_metric_that_falls_the_lowest_is_best(runs):
 def test_what_is_missing_is_a_dash_or_counted(runs):
     lacking = [run for run in runs if not (run.method == "swift" and run.config["data"]["alpha"] == 0.1)]
     table = crossed(lacking[:-1], "method", "data.alpha", base="swift")
-    [*_] = table.notes
     assert table.cells()[0][1] == "-"
     assert "0 of 3 seeds: SWIFT at alpha 0.1." in table.notes
     assert "2 of 3 seeds: Independent at alpha 0.1." in table.notes
     assert "\n" not in table.cells()[1][1]  # there is nothing to be compared with
+    assert table.cells()[1][-1].endswith("]\n1 of 2 points")
 
 
 def test_runs_that_are_not_finished_are_left_out_and_named(runs):

@@ -100,13 +100,16 @@ def _keys(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
 def _check_keys(down: Sequence[str], across: Sequence[str], identities: Sequence[Mapping[str, Any]]) -> None:
     if both := [key for key in down if key in across]:
         raise OptionError(f"columns = {both[0]!r}: must not be among the rows, too")
-    values = {key: {own[key] for own in identities if key in own} for own in identities for key in own}
+    values: dict[str, set[Any]] = {}
+    for own in identities:
+        for key, value in own.items():
+            values.setdefault(key, set()).add(value)
     differ = ", ".join([METHOD, *sorted(key for key, some in values.items() if len(some) > 1 and key != _SEED)])
     for name, keys in (("rows", down), ("columns", across)):
         for key in keys:
             if key == _SEED:
                 raise OptionError(f"{name} = {key!r}: seeds are what means are over; the runs differ in {differ}")
-            if key != METHOD and not any(key in own for own in identities):
+            if key != METHOD and key not in values:
                 raise OptionError(f"{name} = {key!r}: no run has such a key; the runs differ in {differ}")
 
 
