@@ -174,6 +174,8 @@ def test_what_is_not_there_is_refused_with_what_is(runs):
         match=r"columns = 'data.alfa': no run has such a key; the runs differ in method, data.alpha, method.name",
     ):
         crossed(runs, "method", "data.alfa")
+    with pytest.raises(OptionError, match="alpha 1: runs differ in method, too: name that in rows or columns"):
+        crossed(runs, "data.alpha")
     with pytest.raises(OptionError, match="rows = 'seed': seeds are what means are over"):
         crossed(runs, "seed")
     with pytest.raises(OptionError, match="columns = 'method': must not be among the rows, too"):

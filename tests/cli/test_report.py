@@ -66,7 +66,7 @@ def test_what_cannot_be_is_told_with_what_can():
         (["--columns", "data.alpha", "--base", "fedavg"], "base = 'fedavg': there is no such row; rows are 'PushCen'"),
         (["--target", "0.6"], "target = 0.6: must be in percent, as accuracy is: 60 for 60 %"),
         (["--figure", "speed"], "figure = 'speed': no run has it; they have accuracy"),
-        (["--rows", "data.alpha"], "alpha 0.1: runs differ in "),
+        (["--rows", "data.alpha"], "alpha 0.1: runs differ in method.feedback, method.full_after, "),
     ):
         assert said in " ".join(report(*FOLDERS, *words, code=2).stderr.split())
 

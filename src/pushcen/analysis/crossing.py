@@ -71,6 +71,8 @@ def cross(runs: Sequence[Run], rows: str | Sequence[str] = METHOD, columns: str 
         at, settings = (row, point), {key: value for key, value in own.items() if key != _SEED}
         where = " at ".join(filter(None, (row_labels[row], point_labels[point])))
         if different := differences(settings, first.setdefault(at, settings)):
+            if "method.name" in different:
+                different = [METHOD, *(key for key in different if not key.startswith("method."))]
             raise OptionError(
                 f"{where}: runs differ in {', '.join(different)}, too: name that in rows or columns, or show fewer runs"
             )
