@@ -140,6 +140,7 @@ def test_a_dry_run_describes_the_world(tmp_path):
     for said in (
         "% of the time",
         "speeds flash",
+        ") per unit of time",
         "stragglers 0.5",
         "trace.json",
         "120, 2 h 0 min: about",

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -169,7 +169,7 @@ def forecast_table(found: Forecast) -> Table:
         + (f"; online {_range([100 * share for share in found.online])} % of the time" if trace else ""),
         "neighbours": _changed(config.neighbours),
         "network": _changed(config.network),
-        "a line": f"{_range(found.rates)} bytes per unit of time" if max(found.rates) < math.inf else "no limit",
+        "a line": f"{_range(found.rates, size)} per unit of time" if max(found.rates) < math.inf else "no limit",
         "compute": _changed(config.compute),
         "compute event": f"{_range(found.steps)} steps, pseudo-time {_range(found.paces)}"
         + _in_time(config, found.paces),
@@ -202,9 +202,9 @@ def _changed(section: Any) -> str:
     return ", ".join(changed) or "as usual"
 
 
-def _range(values: Sequence[float]) -> str:
+def _range(values: Sequence[float], show: Callable[[float], str] = number) -> str:
     low, middle, high = min(values), statistics.median(values), max(values)
-    return number(low) if low == high else f"{number(low)} to {number(high)} (median {number(middle)})"
+    return show(low) if low == high else f"{show(low)} to {show(high)} (median {show(middle)})"
 
 
 def theory_table(run: Run) -> Table:
