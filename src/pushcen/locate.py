@@ -37,11 +37,35 @@ def locate(name: str, key: str) -> Any:
     return getattr(module, thing)
 
 
+def source_of(name: str, key: str) -> Path:
+    """Return the file in which `module:thing` or `file.py:thing` is written, without importing that module.
+
+    >>> source_of("json:loads", "graph").name
+    '__init__.py'
+    """
+    where = name.rpartition(":")[0]
+    if where.endswith(".py"):
+        return Path(where)
+    _look_here()
+    try:
+        found = importlib.util.find_spec(where)
+    except (ImportError, ValueError):
+        found = None
+    if found is None or not found.origin or not Path(found.origin).is_file():
+        raise OptionError(f"{key} = {name!r}: there is no module {where} with a file of its own")
+    return Path(found.origin)
+
+
 def _by_name(name: str) -> ModuleType:
+    _look_here()
+    return importlib.import_module(name)
+
+
+def _look_here() -> None:
+    """Let modules in the current folder be found."""
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    return importlib.import_module(name)
 
 
 def _from_file(path: Path, what: str) -> ModuleType:

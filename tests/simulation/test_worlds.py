@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from pushcen.bench.plain import Trivial
 from pushcen.errors import OptionError
-from pushcen.learning import Task, TrainingOptions
+from pushcen.learning import Task
 from pushcen.methods import AsyncDFedAvg, Independent, PushCen, PushCenLean, PushSum, Swift
 from pushcen.protocol import UNIT, audit
 from pushcen.simulation import (
@@ -19,10 +18,9 @@ from pushcen.simulation import (
     Quiet,
     simulate_world,
 )
-from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Host
 from pushcen.simulation.executors.threads import Threads
-from pushcen.simulation.jobs import Build, Encode
+from pushcen.simulation.jobs import Build
 from pushcen.simulation.reference import parts
 from tests.simulation.worlds import run, task, world
 
@@ -353,44 +351,6 @@ def test_bad_options_name_the_key_and_what_is_right(section, complaint):
     with pytest.raises(OptionError) as caught:
         section()
     assert complaint in str(caught.value)
-
-
-class Varied(Trivial):
-    """Learners that do nothing, some faster than others."""
-
-    @property
-    def steps(self):
-        return 3 + self.client % 3
-
-    def restore(self, state):
-        pass
-
-    def save(self, *, whole=True):
-        pass
-
-
-@pytest.fixture
-def world_of():
-    """Engines that a test drives by hand, with learners that do nothing."""
-    made = []
-
-    def make(**options):
-        made.append(_engine(**options))
-        return made[-1]
-
-    yield make
-    for engine in made:
-        engine.executor.close()
-
-
-def _engine(**options):
-    options.setdefault("method", PushSum(receivers=3, limit=4))
-    made = world(**options, meters=MeterOptions(()), training=TrainingOptions())
-    runs = Threads(Host(Varied), 1)
-    facts = [runs.wait(runs.submit(client, [Build()])) for client in range(made.clients)]
-    engine = Engine(made, runs, facts, runs.submit(0, [Encode()]))
-    engine.plan()
-    return engine
 
 
 def _stranded(engine):

@@ -1,7 +1,8 @@
 """The tables about runs that commands print and reports hold."""
 
+import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from pushcen.analysis.statistics import interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.targets import check_target, costs, target_column, target_note
 from pushcen.analysis.units import duration, flops, number, size
+from pushcen.config import Config
 from pushcen.measure import ACCURACY
 from pushcen.runs import Run
 from pushcen.runs.forecast import Forecast
@@ -159,7 +161,7 @@ def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
 
 def forecast_table(found: Forecast) -> Table:
     """Return a table that describes a run before it begins."""
-    config, joins, parts = found.config, found.joins, len(found.messages)
+    config, joins, parts, trace = found.config, found.joins, len(found.messages), found.config.participation.trace
     late = ", ".join(f"{client} at {time:.1f}" for client, time in sorted(joins.items(), key=lambda j: j[1])[:8])
     lines = {
         "task": config.task.function or f"{config.data.source}, {config.data.partition}, {config.task.model}",
@@ -167,11 +169,15 @@ def forecast_table(found: Forecast) -> Table:
         "clients": f"{config.clients:,}, seed {config.seed}",
         "training samples": f"{_range(found.samples)} a client; for testing {_range(found.tests)}",
         "join late": f"{len(joins)}: {late}{', ...' if len(joins) > 8 else ''}" if joins else "nobody",
-        "participation": _changed(config.participation),
+        "participation": _changed(config.participation)
+        + (f"; online {_range([100 * share for share in found.online])} % of the time" if trace else ""),
         "neighbours": _changed(config.neighbours),
         "network": _changed(config.network),
-        "compute event": f"{_range(found.steps)} steps, pseudo-time {_range(found.paces)}",
-        "horizon": f"{config.horizon:g}: about {found.events:,.0f} compute events, "
+        "a line": f"{_range(found.rates, size)} per unit of time" if max(found.rates) < math.inf else "no limit",
+        "compute": _changed(config.compute),
+        "compute event": f"{_range(found.steps)} steps, pseudo-time {_range(found.paces)}"
+        + _in_time(config, found.paces),
+        "horizon": f"{config.horizon:g}{_in_time(config, [config.horizon])}: about {found.events:,.0f} compute events, "
         f"{found.training_steps:,.0f} training steps",
         "model": f"{found.parameters:,} parameters, {size(found.model_bytes)}",
         "a message": (size(max(found.messages)) if found.receivers else "nothing")
@@ -185,6 +191,11 @@ def forecast_table(found: Forecast) -> Table:
     return Table(title, [Column("", left=True), Column("", left=True)], [list(line) for line in lines.items()])
 
 
+def _in_time(config: Config, times: Sequence[float]) -> str:
+    """Return the median of pseudo-times by the clock, if the world says how long a unit is."""
+    return "" if config.seconds is None else f", {duration(statistics.median(times) * float(config.seconds))}"
+
+
 def _changed(section: Any) -> str:
     """Return what differs from the defaults, and always the kind."""
     changed = [
@@ -195,9 +206,9 @@ def _changed(section: Any) -> str:
     return ", ".join(changed) or "as usual"
 
 
-def _range(values: Sequence[float]) -> str:
+def _range(values: Sequence[float], show: Callable[[float], str] = number) -> str:
     low, middle, high = min(values), statistics.median(values), max(values)
-    return number(low) if low == high else f"{number(low)} to {number(high)} (median {number(middle)})"
+    return show(low) if low == high else f"{show(low)} to {show(high)} (median {show(middle)})"
 
 
 def theory_table(run: Run) -> Table:

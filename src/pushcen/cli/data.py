@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from pushcen.cli.trace import trace
+
 if TYPE_CHECKING:
     from pushcen.data import Columns, Summary
 
-app = typer.Typer(help="Data sets, and how they are divided among clients.", no_args_is_help=True)
+app = typer.Typer(help="Data sets, and how they are divided among clients; traces.", no_args_is_help=True)
+app.command()(trace)
 _FEW = 24  # clients that are listed one by one; of more, the first and last few
 _ENDS = 5
 Target = Annotated[str, typer.Option(help="Tables: what the label is, class or number [by what is in it].")]

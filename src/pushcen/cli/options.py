@@ -56,7 +56,10 @@ _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it ma
         Annotated[float | None, typer.Option(help="data.alpha: the smaller, the more skewed the division.")],
     ),
     "clients": ("clients", Annotated[int | None, typer.Option(help="clients: how many there are.")]),
-    "horizon": ("horizon", Annotated[float | None, typer.Option(help="horizon: the pseudo-time at which it ends.")]),
+    "horizon": (
+        "horizon",
+        Annotated[str | None, typer.Option(help="horizon: the pseudo-time at which it ends; '2 h', with time_unit.")],
+    ),
     "seed": ("seed", Annotated[int | None, typer.Option(help="seed: the same seed, the same result.")]),
     "workers": (
         "executor.workers",
@@ -83,10 +86,10 @@ def with_flags(*, without: Collection[str] = ()) -> Callable[[Callable[..., None
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
-            from pushcen.config import parse_settings
+            from pushcen.config import Text, parse_settings
 
             values = {key: given.pop(name, None) for name, (key, _) in flags.items()}
-            named = {key: value for key, value in values.items() if value is not None}
+            named = {key: Text(v) if isinstance(v, str) else v for key, v in values.items() if v is not None}
             command(changed=named | dict(parse_settings(given.pop("set_", None) or [])), **given)
 
         signature = inspect.signature(command)

@@ -7,13 +7,15 @@ from typing import Any
 
 from pushcen.checks import check_choice
 from pushcen.config.build import Builder, Registry
-from pushcen.errors import ConfigError, PushcenError, called, renamed
+from pushcen.config.quantities import in_numbers
+from pushcen.errors import ConfigError, OptionError, PushcenError, called, renamed
 from pushcen.learning import TaskFunction, load_task
 from pushcen.methods import Method, PushCen, method_name, method_named
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.simulation import World
 from pushcen.simulation.options import ONLY_REAL, flat
 from pushcen.simulation.options.identity import Identity
+from pushcen.simulation.worlds.own_graphs import is_own
 from pushcen.tasks import MODELS, DataOptions, ImageTask, TableTask
 
 
@@ -46,6 +48,8 @@ class Config(World):
     task: TaskOptions = TaskOptions()
     data: DataOptions = field(default_factory=DataOptions)
     runtime: RuntimeOptions = field(default_factory=RuntimeOptions, metadata=ONLY_REAL)
+    files: dict[str, str] = field(default_factory=dict)
+    """Fingerprints of the files and functions that options name; written by a run, checked when it is read again."""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Config":
@@ -55,8 +59,13 @@ class Config(World):
         that needs a fixed graph gets one, unless `neighbours.kind` says something else. Where rows of a table have
         owners, there are as many clients, unless `clients` says something else.
         """
-        values = _with_method(values)
-        config = BUILDER.build(cls, values)
+        values, problems = in_numbers(cls, _with_graph(_with_method(values)))
+        try:
+            config = BUILDER.build(cls, values)
+        except ConfigError as error:
+            raise ConfigError("\n".join([*problems, str(error)])) from None
+        if problems:
+            raise ConfigError("\n".join(problems))
         if config.method.needs_graph and "kind" not in values.get("neighbours", {}):
             config = dataclasses.replace(config, neighbours=dataclasses.replace(config.neighbours, kind="graph"))
         if config.task.function:
@@ -71,7 +80,7 @@ class Config(World):
             config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=task.model))
             if isinstance(task, TableTask) and config.data.owner and "clients" not in values:
                 config = dataclasses.replace(config, clients=task.owners())
-        return config
+        return dataclasses.replace(config, files=config._checked_files())
 
     def plain(self) -> dict[str, Any]:
         """Return the config as plain values, from which `of` builds the same."""
@@ -81,6 +90,8 @@ class Config(World):
             del values["data"]
         else:
             del values["task"]["function"]
+        if not self.files:
+            del values["files"]
         plain_first = {name: value for name, value in values.items() if not isinstance(value, Mapping)}
         return plain_first | values
 
@@ -95,6 +106,20 @@ class Config(World):
         found = super().identity_of(values, real=real)
         unread = ("task.model", "task.weights", "data.") if found["task.function"] else ()
         return {key: value for key, value in found.items() if not key.startswith(unread)}
+
+    def _checked_files(self) -> dict[str, str]:
+        """Return the fingerprints of today, or refuse files that are not those that were meant."""
+        try:
+            found = self.fingerprints()
+        except OptionError as error:
+            raise ConfigError(str(error)) from error
+        for key, was in self.files.items():
+            if found.get(key) != was:
+                raise ConfigError(
+                    f"files.{key} = {was!r}: what {key} names is {found.get(key)!r} by now: bring the file back as it "
+                    f"was, or leave files.{key} out, for another run"
+                )
+        return found
 
     def task_function(self) -> TaskFunction:
         """Return the function that makes each client's task."""
@@ -138,6 +163,14 @@ def _with_method(values: Mapping[str, Any]) -> dict[str, Any]:
         name = method.get("name", PushCen.name)
         found["method"] = {"name": name, **by_name.get(name, {}), **method}
     return found
+
+
+def _with_graph(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with `neighbours.kind = "graph"` where a graph of one's own is named, and no kind."""
+    section = values.get("neighbours")
+    if not isinstance(section, Mapping) or "kind" in section or not is_own(str(section.get("graph", ""))):
+        return values
+    return values | {"neighbours": {**section, "kind": "graph"}}
 
 
 def plain_world(world: World) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def read_toml(source: str | Path) -> dict[str, Any]:
 
     >>> read_toml("digit")
     Traceback (most recent call last):
-    pushcen.errors.ConfigError: digit: no such file; the configs that come with pushcen are digits
+    pushcen.errors.ConfigError: digit: no such file; the configs that come with pushcen are digits, stragglers
     """
     path = Path(source)
     try:

@@ -1,19 +1,14 @@
 """NumPy's npz files: `x_train`, `y_train`, and if there are any `x_test`, `y_test`, `owner_train`. Never pickles."""
 
-import math
-import struct
 import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pushcen.data.arrays import Arrays, Samples, number
 from pushcen.errors import DataError
-
-_DEFLATE = 1032  # no stream inflates to more than this many times its size
+from pushcen.npz import UNREADABLE, read_array
 
 
 def read_npz(path: Path) -> Arrays:
@@ -34,37 +29,18 @@ def read_npz(path: Path) -> Arrays:
                 raise DataError(f"{path}: has only one of x_test and y_test")
             parts = ["train", "test"] if "x_test" in names else ["train"]
             images = [_images(archive, f"x_{part}", path) for part in parts]
-            labels, classes = number([_array(archive, f"y_{part}", path, 1) for part in parts], str(path))
-            owners = _array(archive, "owner_train", path, 1) if "owner_train" in names else None
+            labels, classes = number([read_array(archive, f"y_{part}", path, 1) for part in parts], str(path))
+            owners = read_array(archive, "owner_train", path, 1) if "owner_train" in names else None
     except DataError:
         raise
-    except (zipfile.BadZipFile, zlib.error, struct.error, ValueError, EOFError, OSError, RuntimeError) as error:
+    except UNREADABLE as error:
         raise DataError(f"{path}: not a readable npz file: {error}") from None
     train, *test = (Samples(x, y) for x, y in zip(images, labels, strict=True))
     return Arrays(str(path), Samples(train.inputs, train.labels, owners), test[0] if test else None, classes)
 
 
 def _images(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[np.uint8]:
-    images = _array(archive, name, path, 3, 4)
+    images = read_array(archive, name, path, 3, 4)
     if images.dtype != np.uint8:
         raise DataError(f"{path}: {name} has type {images.dtype}: must be uint8")
     return images if images.ndim == 4 else images[..., None]
-
-
-def _array(archive: zipfile.ZipFile, name: str, path: Path, *dimensions: int) -> NDArray[Any]:
-    """Read one array after its header has been held against the bytes that are really there."""
-    info = archive.getinfo(f"{name}.npy")
-    with archive.open(info) as member:
-        version = np.lib.format.read_magic(member)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read(member)
-        if dtype.kind not in "biufU":
-            raise DataError(f"{path}: {name} has type {dtype}: only plain numbers and strings are read")
-        if len(shape) not in dimensions:
-            wanted = " or ".join(map(str, dimensions))
-            raise DataError(f"{path}: {name} has shape {shape}: must have {wanted} dimensions")
-        size = math.prod(shape) * dtype.itemsize
-        if size != info.file_size - member.tell() or info.file_size > _DEFLATE * info.compress_size:
-            raise DataError(f"{path}: {name} says {shape} {dtype}, {size} bytes, which its file does not hold")
-    with archive.open(info) as member:
-        return np.asarray(np.lib.format.read_array(member, allow_pickle=False))

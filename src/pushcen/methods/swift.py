@@ -55,7 +55,10 @@ class Swift(Method):
     def rules(self, place: Place) -> Rules:
         """Weigh the last model of each neighbour by this client's row of coefficients."""
         if place.edges is None:
-            raise OptionError("method.name = 'swift': needs a fixed graph; set neighbours.kind, or take swift-random")
+            raise OptionError(
+                "method.name = 'swift': needs a fixed graph; set neighbours.kind = 'graph', and neighbours.graph to a "
+                "name or a file of edges that stay (docs/simulation.md#graphs); or take swift-random"
+            )
         if place.me not in place.edges:
             raise OptionError(f"neighbours: the graph has no {place.me}")
         row = _rows(_Same(place.edges))[place.me]

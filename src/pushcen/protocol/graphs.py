@@ -137,7 +137,10 @@ def swift_coefficients(edges: Mapping[str, Sequence[str]]) -> dict[str, dict[str
     for name, others in edges.items():
         for other in others:
             if name not in edges.get(other, ()):
-                raise OptionError(f"graph: edge {name} -> {other} has no way back: SWIFT needs both directions")
+                raise OptionError(
+                    f"graph: edge {name} -> {other} has no way back: SWIFT needs both directions, and a graph of your "
+                    "own must have them (docs/simulation.md#graphs)"
+                )
     fixed: dict[str, dict[str, Fraction]] = {name: {} for name in edges}
     for degree in sorted({len(others) for others in edges.values()}, reverse=True):
         group = [name for name in edges if len(edges[name]) == degree]

@@ -28,6 +28,10 @@ class Forecast:
     """Pseudo-time of a compute event."""
     joins: dict[int, float]
     """The clients that join late, and when."""
+    online: list[float]
+    """The share of its time that each is there, as a trace says."""
+    rates: list[float]
+    """Bytes per unit of time that leave each, as drawn once; infinite: no limit."""
     events: float
     """Compute events of all clients together, about."""
     training_steps: float
@@ -58,8 +62,11 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     looked = range(0, config.clients, -(-config.clients // _AT_MOST))
     first, samples, tests, steps = _clients(config, task or config.task_function(), looked)
     joins = config.participation.join_times(config.clients, config.seed)
-    paces = [config.compute.pace(client, s, config.seed) for client, s in zip(looked, steps, strict=True)]
-    spans = [max(0.0, config.horizon - joins.get(client, 0.0)) for client in looked]
+    factors = config.compute.factors(config.clients, config.seed)
+    paces = [config.compute.pace(at, s, config.seed) * factors[at] for at, s in zip(looked, steps, strict=True)]
+    trace, lines = config.availability(), config.lines()
+    online = [trace[client].share if trace else 1.0 for client in looked]
+    spans = [max(0.0, config.horizon - joins.get(client, 0.0)) * online[at] for at, client in enumerate(looked)]
     events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
     scale = config.clients / len(looked)
     model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in first.model.state_dict().values())
@@ -72,6 +79,8 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
         steps,
         paces,
         joins,
+        online,
+        [lines.up(client, stream(config.seed, "forecast", client)) for client in looked],
         events=scale * sum(events),
         training_steps=scale * sum(count * s for count, s in zip(events, steps, strict=True)),
         parameters=sum(parameter.numel() for parameter in first.model.parameters()),
@@ -106,11 +115,10 @@ def _training(config: Config, client: int) -> TrainingOptions:
 
 
 def _receivers(config: Config) -> float:
-    names = [str(client) for client in range(config.clients)]
-    edges = config.neighbours.edges(names, stream(config.seed, "graph"))
+    graph = config.timed_graph()
     drawn = getattr(config.method, "receivers", None)
-    if edges is not None and (config.method.needs_graph or drawn is not None):
-        degree = statistics.fmean(len(to) for to in edges.values())
+    if graph is not None and (config.method.needs_graph or drawn is not None):
+        degree = statistics.fmean(len(to) for to in graph.at(0.0).values())
         return degree if drawn is None else min(degree, drawn)
     return min(drawn or 0, config.clients - 1)
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, fields
 
 from pushcen.checks import check_count, check_number, check_order
+from pushcen.units import Kibibytes, Mebibytes, Seconds
 
 
 @dataclass(frozen=True)
 class RuntimeOptions:
-    """The section `runtime` of a config. Times are in seconds.
+    """The section `runtime` of a config. Times are in seconds, or have a unit: "2 min".
 
     >>> RuntimeOptions(chunk_kb=0)
     Traceback (most recent call last):
@@ -18,27 +19,27 @@ class RuntimeOptions:
     """How many neighbours a peer pushes to at any time; the view changes slowly."""
     known: int = 64
     """How many peers it knows of, and ever has links to, at most."""
-    gossip_every: float = 5.0
+    gossip_every: Seconds = 5.0
     """How often it exchanges news with one neighbour."""
-    hello_every: float = 10.0
+    hello_every: Seconds = 10.0
     """How often it makes sure of a neighbour that it has not heard from."""
-    hello_timeout: float = 2.0
+    hello_timeout: Seconds = 2.0
     """How long a neighbour may take to answer a hello."""
-    handshake_timeout: float = 10.0
+    handshake_timeout: Seconds = 10.0
     """How long a connection may take to show a certificate; one that does not is closed."""
-    patience: float = 0.25
+    patience: Seconds = 0.25
     """How long the end of a compute event waits for hellos that are still out; who misses it is left out."""
-    push_timeout: float = 30.0
+    push_timeout: Seconds = 30.0
     """How long a push may take, and how long it may stand still."""
-    retry_first: float = 1.0
+    retry_first: Seconds = 1.0
     """When a neighbour that does not answer is tried again; each time after twice as long."""
-    retry_last: float = 60.0
+    retry_last: Seconds = 60.0
     """The longest time between two tries."""
     give_up: int = 12
     """After so many tries in vain a neighbour is left out of the view, until it is heard of again."""
-    chunk_kb: int = 1024
+    chunk_kb: Kibibytes = 1024
     """How much of a payload goes into one message."""
-    memory_mb: int = 1024
+    memory_mb: Mebibytes = 1024
     """How much payload may be arriving or leaving at a time, all neighbours together."""
     pushes_per_second: float = 50.0
     """What one neighbour may send on average; three seconds' worth at once."""
@@ -48,18 +49,18 @@ class RuntimeOptions:
     """Evaluate at every n-th compute event; 0: never."""
     optimiser_every: int = 10
     """Save the optimiser's state at every n-th compute event; 0: never."""
-    pause: float = 0.0
+    pause: Seconds = 0.0
     """The least time between the beginnings of two compute events."""
     start_with: int = 0
     """How many neighbours must have answered before the first compute event."""
-    start_timeout: float = 60.0
+    start_timeout: Seconds = 60.0
     """How long to wait for them."""
 
     def __post_init__(self) -> None:
         may_be_zero = {"patience", "evaluate_every", "optimiser_every", "pause", "start_with", "start_timeout"}
         for field in fields(self):
             name, value, zero = field.name, getattr(self, field.name), field.name in may_be_zero
-            if field.type is int:
+            if isinstance(field.default, int):
                 check_count(name, value, 0 if zero else 1)
             else:
                 check_number(name, value, 0 if zero else 0.001)

@@ -105,7 +105,8 @@ class Engine:
             self.founders = {client for client, time in self.join_times.items() if time == earliest}
         else:
             self.founders = set(range(world.clients)) - self.join_times.keys()
-        self.nodes = [self._node(client, facts[client]) for client in range(world.clients)]
+        factors = world.compute.factors(world.clients, world.seed)
+        self.nodes = [self._node(client, facts[client], factors[client]) for client in range(world.clients)]
         self.by_name = {node.name: node for node in self.nodes}
         self.at: dict[PeerId, SimulatedClient] = {}  # who can be reached, under its present identity
         self.moves_mass = self.nodes[0].peer.rules.weights.moves_mass
@@ -145,7 +146,7 @@ class Engine:
         peer = client.peer
         work = node.work or client.begin()
         node.work = None
-        receivers, parts = self.neighbours.choose(node.name, peer)
+        receivers, parts = self.neighbours.choose(node.name, peer, self.now)
         node.proxy.encodes = bool(receivers or peer.unsettled)
         push = None if node.references is None else Push.plan(self, node, receivers)
         if push is not None:
@@ -205,12 +206,12 @@ class Engine:
         if (count - 1) * every < horizon or count == 1:
             self.queue.put(min(count * every, horizon), Evaluation(count))
 
-    def _node(self, index: int, facts: Facts) -> SimulatedClient:
+    def _node(self, index: int, facts: Facts, factor: float) -> SimulatedClient:
         world = self.world
         rules = world.method.rules(Place(str(index), self.neighbours.edges, self.first))
         peer = (Peer.found if index in self.founders else Peer.join)(str(index), rules)
         client = Client(peer, Proxy(index, self.executor, facts.steps), stream(world.seed, "compute", index))
-        pace = world.compute.pace(index, facts.steps, world.seed)
+        pace = world.compute.pace(index, facts.steps, world.seed) * factor
         moves = world.method.moves
         references = None if moves is None else References(str(index), moves)
         return SimulatedClient(index, client, facts, pace, index not in self.founders, references)

@@ -12,11 +12,13 @@ class Neighbourhood:
 
     def __init__(self, world: World) -> None:
         section = world.neighbours
-        names = [str(client) for client in range(world.clients)]
-        self.edges = section.edges(names, stream(world.seed, "graph"))
+        self._section = section
+        self._graph = world.timed_graph()
+        self.edges = self._graph.fixed if self._graph else None
         self.online: Online[str] = Online()
         self._rng = stream(world.seed, "neighbours")
-        self._choice: NeighbourChoice[str] = section.choice(self.edges, self.online, self._rng)
+        self._now = self._graph.at(0.0) if self._graph else None
+        self._choice: NeighbourChoice[str] = section.choice(self._now, self.online, self._rng)
         self._contacts: dict[str, Contact] = {}  # of those who are or were online
 
     def arrive(self, name: str, peer: Peer) -> None:
@@ -28,8 +30,11 @@ class Neighbourhood:
         """Remove a client from those online."""
         self.online.remove(name)
 
-    def choose(self, name: str, peer: Peer) -> tuple[list[Contact], list[int]]:
+    def choose(self, name: str, peer: Peer, now: float) -> tuple[list[Contact], list[int]]:
         """Choose receivers by the method's rule; return them, as after a hello, and the part that each gets."""
+        if self._graph is not None and (edges := self._graph.at(now)) is not self._now:
+            self._now = edges
+            self._choice = self._section.choice(edges, self.online, self._rng)
         draw, contacts = self._choice.draw, self._contacts
         chosen = peer.rules.outbox.choose(lambda k: draw(name, k))
         return [contacts[who] for who, _ in chosen], [part for _, part in chosen]

@@ -105,6 +105,7 @@ class SimulatedNetwork:
         self._network = network = engine.world.network
         self._instant, self._loss, self._notice = network.instant, network.loss, network.notice
         self._rng = stream(engine.world.seed, "network")
+        self._lines = engine.world.lines()
         self.backlog = Backlog()
 
     def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
@@ -153,9 +154,10 @@ class SimulatedNetwork:
             size, reference = sizes[envelope.part], lacks * node.facts.reference_size
             if not network.backlog:
                 self.backlog.add(node.index, departure, envelope, size, reference)
-            if network.bandwidth:
-                departure += (size + reference) / network.bandwidth
-            arrival = departure + network.way(self._rng)
+            receiver = int(name_of(envelope.receiver))
+            leaving, further = self._lines.times(size + reference, node.index, receiver, self._rng)
+            departure += leaving
+            arrival = departure + network.way(self._rng) + further
             if lacks:  # on the same line, so it is there first
                 goes_with = None if network.backlog else envelope._replace(payload=None)
                 queue.put(arrival, ReferenceDelivery(node.index, envelope.receiver, *self._newest(node), goes_with))
@@ -207,7 +209,8 @@ class SimulatedNetwork:
         else:
             outcome = FAILED if network.notice == "sure" else NOTHING
         boot = receiver.client.peer.boot if receiver is not None else 1
-        engine.queue.put(engine.now + network.way(self._rng), Reply(envelope, outcome, boot))
+        way = network.way(self._rng) + self._lines.delay(int(name_of(envelope.receiver)), sender.index)
+        engine.queue.put(engine.now + way, Reply(envelope, outcome, boot))
 
     def deliver_reference(self, node: SimulatedClient, receiver: PeerId, name: ReferenceName, ticket: Ticket) -> None:
         """Hand a reference to its receiver, unless it is lost."""

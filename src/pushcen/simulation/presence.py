@@ -1,5 +1,6 @@
 """Who is there: joining, going and coming back, crashing, leaving for good with a farewell."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -105,20 +106,24 @@ class Presence:
         self._section = world.participation
         self._churning = self._section.churning(world.clients, world.seed)
         self._crashing = self._section.crashing(world.clients, world.seed)
+        self._trace = world.availability()
         self.farewells: list[Farewell] = []
         self.left: list[dict[str, Any]] = []  # what peers saved that are gone for good
 
     def plan(self, join_times: dict[int, float]) -> None:
         """Plan when each client joins."""
         for node in self._engine.nodes:
-            self._engine.queue.put(join_times.get(node.index, 0.0), Join(node.index))
+            time = join_times.get(node.index, 0.0)
+            if self._trace and not self._trace[node.index].is_there(time):
+                time = self._trace[node.index].next_change(time)
+            self._engine.queue.put(time, Join(node.index))
 
     def join(self, index: int) -> None:
         """Bring a client in for the first time."""
         node = self._engine.nodes[index]
         node.present = True
         self._arrive(node)
-        if index in self._churning:
+        if index in self._churning or self._trace:
             self._later(Leave(index), self._section.stay)
         if index in self._crashing:
             self._later(Breakdown(index), self._section.between)
@@ -126,8 +131,8 @@ class Presence:
     def leave(self, index: int) -> None:
         """Take a client out, for a while or with a farewell. An event that has begun is broken off."""
         node = self._engine.nodes[index]
-        if not node.online:
-            self._later(Leave(index), self._section.stay)
+        if not node.online:  # it crashed, and is not back yet
+            self._later(Return(index) if self._trace else Leave(index), self._section.stay)
             return
         if node.work is not None:
             node.client.abort()
@@ -140,6 +145,9 @@ class Presence:
         """Bring a client back: as it was, or in a new epoch if it has bid farewell."""
         node = self._engine.nodes[index]
         peer = node.peer
+        if self._is_away(index):  # by now again
+            self._later(Return(index), self._section.away)
+            return
         if peer.status == "leaving":
             if peer.me in self._engine.at:  # it still has mass to hand over
                 self._engine.queue.put(self._engine.now + node.pace, Return(index))
@@ -160,8 +168,10 @@ class Presence:
         self._later(Breakdown(index), self._section.between)
 
     def repaired(self, index: int) -> None:
-        """Bring a client that crashed back."""
-        self._arrive(self._engine.nodes[index])
+        """Bring a client that crashed back, unless it has come and gone meanwhile as its trace says."""
+        node = self._engine.nodes[index]
+        if not node.online and not self._is_away(index):
+            self._arrive(node)
 
     def hand_over(self, index: int) -> None:
         """Give a leaving client's mass away, again and again until all of it is credited elsewhere."""
@@ -176,7 +186,7 @@ class Presence:
             self.left.append(peer.save())
             del at[peer.me]
             return
-        heirs, _ = self._engine.neighbours.choose(node.name, peer)
+        heirs, _ = self._engine.neighbours.choose(node.name, peer, self._engine.now)
         model, sent, masses = encode(self._engine, node, heirs), dict(peer.sent), []
         model.born = self._engine.steps
         envelopes = peer.hand_over(heirs, model)
@@ -244,8 +254,16 @@ class Presence:
                 peer.hear_farewell(farewell)
         node.heard = len(self.farewells)
 
+    def _is_away(self, index: int) -> bool:
+        return self._trace is not None and not self._trace[index].is_there(self._engine.now)
+
     def _later(self, visit: Visit, mean: float) -> None:
+        """Plan a visit, after `mean` on average; coming and going is as the trace says, if there is one."""
         engine, node = self._engine, self._engine.nodes[visit.index]
         node.visits += 1
+        if self._trace and isinstance(visit, Leave | Return):
+            if (time := self._trace[visit.index].next_change(engine.now)) < math.inf:
+                engine.queue.put(time, visit)
+            return
         rng = stream(engine.world.seed, "presence", node.index, node.visits)
         engine.queue.put(engine.now + rng.expovariate(1 / mean), visit)

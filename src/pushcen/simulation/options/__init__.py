@@ -2,15 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from pushcen.checks import check_choice, check_count, check_number
+from pushcen.errors import OptionError
 from pushcen.learning import TrainingOptions
 from pushcen.methods import Method, PushCen, method_loaded, method_name
 from pushcen.simulation.options.clients import ComputeOptions, ParticipationOptions
 from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
 from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
 from pushcen.simulation.options.running import CheckpointOptions, EvaluationOptions, ExecutorOptions, MeterOptions
+from pushcen.simulation.worlds.lines import Lines
+from pushcen.simulation.worlds.own_graphs import TimedGraph, graph_fingerprint, is_own
+from pushcen.simulation.worlds.sources import fingerprint
+from pushcen.simulation.worlds.speeds import LOGNORMAL, is_file
+from pushcen.simulation.worlds.traces import Availability, read_trace
+from pushcen.units import NEEDS_TIME_UNIT, PseudoTime, time_unit_of
 
 
 @dataclass(frozen=True)
@@ -18,15 +26,17 @@ class World:
     """A whole simulated world: who trains what how, when, and who hears of it. The same world, the same bytes.
 
     `horizon` is the pseudo-time at which it ends (T in the paper). `collect` says when a client takes what has arrived:
-    at the `end` of its compute time, just before it trains and pushes (the paper), or at the `start` of it.
+    at the `end` of its compute time, just before it trains and pushes (the paper), or at the `start` of it. `time_unit`
+    says how long a unit of pseudo-time is ("1 min"), where options have units or files have seconds.
     """
 
     method: Method
     training: TrainingOptions = field(default_factory=TrainingOptions)
     clients: int = 20
     seed: int = 0
-    horizon: float = 20.0
+    horizon: PseudoTime = 20.0
     collect: str = "end"
+    time_unit: str = ""
     compute: ComputeOptions = field(default_factory=ComputeOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
     participation: ParticipationOptions = field(default_factory=ParticipationOptions)
@@ -41,9 +51,63 @@ class World:
         check_count("seed", self.seed, most=2**63 - 1)
         check_number("horizon", self.horizon)
         check_choice("collect", self.collect, ("end", "start"))
+        try:
+            time_unit_of(self.time_unit)
+        except OptionError as error:
+            raise OptionError(f"time_unit = {error}") from None
+        for key, value in self._in_seconds().items():
+            if value and not self.time_unit:
+                raise OptionError(f"{key} = {value!r}: {NEEDS_TIME_UNIT}")
+
+    def _in_seconds(self) -> dict[str, str]:
+        """Return the options that name files with seconds in them."""
+        speeds = "" if self.network.speeds.startswith(LOGNORMAL) else self.network.speeds
+        return {"participation.trace": self.participation.trace, "network.speeds": speeds}
+
+    @property
+    def seconds(self) -> Fraction | None:
+        """How many seconds a unit of pseudo-time lasts; None if the world does not say.
+
+        >>> World(PushCen(), time_unit="1 min").seconds
+        Fraction(60, 1)
+        """
+        return time_unit_of(self.time_unit)
+
+    def availability(self) -> list[Availability] | None:
+        """Return when each client is there, as `participation.trace` says; None if there is none."""
+        if not self.participation.trace or self.seconds is None:
+            return None
+        return read_trace(self.participation.trace, self.clients, self.seed, self.seconds, self.horizon)
+
+    def lines(self) -> Lines:
+        """Return how fast messages are between any two clients."""
+        return Lines(self.network, self.clients, self.seed, self.seconds)
+
+    def timed_graph(self) -> TimedGraph | None:
+        """Return who may push to whom, at every moment; None if that is no graph."""
+        names = [str(client) for client in range(self.clients)]
+        return self.neighbours.timed_graph(names, self.seed, self.seconds, self.horizon)
+
+    def fingerprints(self) -> dict[str, str]:
+        """Return what tells the contents of the files and functions that it is made of, by the options that name them.
+
+        >>> World(PushCen()).fingerprints()
+        {}
+        """
+        speeds = {"compute.speeds": self.compute.speeds, "network.speeds": self.network.speeds}
+        brought = {
+            "participation.trace": self.participation.trace,
+            **{key: value for key, value in speeds.items() if is_file(value)},
+            "network.links": self.network.links,
+        }
+        found = {key: fingerprint(value, key) for key, value in brought.items() if value}
+        graph = self.neighbours.graph
+        return found | ({"neighbours.graph": graph_fingerprint(graph)} if is_own(graph) else {})
 
     def identity(self) -> Identity:
         """Return every option that its results depend on: with equal identities, two runs are the same run.
+
+        What is in the files that options name counts, too.
 
         >>> from pushcen.methods import PushCen
         >>> one, other = World(PushCen()), World(PushCen(), executor=ExecutorOptions(workers=1))
@@ -52,6 +116,7 @@ class World:
         """
         values = asdict(self)
         values["method"]["name"] = method_name(type(self.method))
+        values["files"] = self.fingerprints()
         return self.identity_of(values)
 
     @classmethod

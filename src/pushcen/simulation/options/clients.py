@@ -8,7 +8,9 @@ from random import Random
 from pushcen.checks import check_choice, check_flag, check_number, check_order
 from pushcen.errors import OptionError
 from pushcen.learning import TrainingOptions
+from pushcen.simulation.worlds.speeds import LOGNORMAL, check_speeds, factors, read_computation, stragglers
 from pushcen.streams import stream
+from pushcen.units import PseudoTime
 
 KINDS = ("steps", "constant", "classes", "heavy")
 
@@ -21,13 +23,19 @@ class ComputeOptions:
     - `constant`: `per_event`, whatever there is to do.
     - `classes`: like `steps`, times the factor of the client's speed class, which is drawn once from `classes`.
     - `heavy`: like `steps`, times a factor of 1 or more drawn for each event: Pareto, with `tail` as its exponent.
+
+    Devices differ by `speeds` beside that: a JSON file with the `computation` time of each of some devices, of which
+    the median is as fast as usual, or `lognormal:SIGMA`. A share of `stragglers` takes `slowdown` times as long.
     """
 
     kind: str = "steps"
-    per_step: float = 0.1
-    per_event: float = 1.0
+    per_step: PseudoTime = 0.1
+    per_event: PseudoTime = 1.0
     classes: tuple[float, ...] = (1.0, 2.0, 4.0)
     tail: float = 2.0
+    speeds: str = ""
+    stragglers: float = 0.0
+    slowdown: float = 5.0
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
@@ -38,6 +46,9 @@ class ComputeOptions:
         for factor in self.classes:
             check_number("classes", factor, above=True)
         check_number("tail", self.tail, above=True)
+        check_speeds("speeds", self.speeds, ())
+        check_number("stragglers", self.stragglers, 0, 1)
+        check_number("slowdown", self.slowdown, 1, 1e6)
 
     def pace(self, client: int, steps: int, seed: int) -> float:
         """Return a client's usual time for one event: all of it, but for the factor of `heavy`.
@@ -49,6 +60,21 @@ class ComputeOptions:
             return self.per_event
         factor = stream(seed, "speed", client).choice(self.classes) if self.kind == "classes" else 1.0
         return steps * self.per_step * factor
+
+    def factors(self, clients: int, seed: int) -> list[float]:
+        """Return how many times as long as usual each client's events take.
+
+        >>> ComputeOptions(stragglers=0.25, slowdown=3.0).factors(4, seed=0)
+        [1.0, 3.0, 1.0, 1.0]
+        """
+        slower = stragglers(self.stragglers, self.slowdown, clients, seed, "compute")
+        if not self.speeds:
+            return slower
+        if self.speeds.startswith(LOGNORMAL):
+            own = [1 / factor for factor in factors(self.speeds, clients, seed, "computation")]
+        else:
+            own = read_computation(self.speeds, clients, seed)
+        return [factor * slow for factor, slow in zip(own, slower, strict=True)]
 
     def time(self, pace: float, rng: Random) -> float:
         """Return the time of one event of a client with this pace; `rng` is the client's own, for this alone."""
@@ -64,19 +90,22 @@ class ParticipationOptions:
     there for `stay` on average, then away for `away` on average (both exponential), and keeps its model and mass
     meanwhile; with `farewell` it hands its mass over before it goes, and returns as one who joins. A share `crashes`
     of all clients crashes every `between` on average, loses whatever was not committed, and is back after `repair`.
+    In place of `churn`, `trace` names a file with the times at which devices came and went (FedScale's format, as JSON
+    or npz): each client is there as one of them was, by the seed, over and over again.
     """
 
     delayed: float = 0.0
-    earliest: float = 10.0
-    latest: float = 33.0
+    earliest: PseudoTime = 10.0
+    latest: PseudoTime = 33.0
     joins: str = ""
     churn: float = 0.0
-    stay: float = 10.0
-    away: float = 5.0
+    stay: PseudoTime = 10.0
+    away: PseudoTime = 5.0
     farewell: bool = False
     crashes: float = 0.0
-    between: float = 10.0
-    repair: float = 1.0
+    between: PseudoTime = 10.0
+    repair: PseudoTime = 1.0
+    trace: str = ""
 
     def __post_init__(self) -> None:
         for name in ("delayed", "churn", "crashes"):
@@ -89,6 +118,8 @@ class ParticipationOptions:
         check_flag("farewell", self.farewell)
         if self.joins and self.delayed:
             raise OptionError(f"delayed = {self.delayed!r}: must be 0 where joins says who comes when")
+        if self.trace and self.churn:
+            raise OptionError(f"churn = {self.churn!r}: must be 0 where trace = {self.trace!r} says who is there when")
 
     def join_times(self, clients: int, seed: int) -> dict[int, float]:
         """Return the clients that join late, and when: the same for all methods.

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 
 from pushcen.checks import check_choice, check_count, check_flag, check_number
+from pushcen.units import PseudoTime, Seconds
 
 EXECUTORS = ("threads", "ray")
 
@@ -17,7 +18,7 @@ class EvaluationOptions:
     way included), on both. `per_client` writes each client's figure into the metrics.
     """
 
-    every: float = 1.0
+    every: PseudoTime = 1.0
     global_test: bool = False
     reference: bool = False
     per_client: bool = False
@@ -84,7 +85,7 @@ class ExecutorOptions:
 class CheckpointOptions:
     """Everything is saved when `seconds` have passed since the last time (by the clock on the wall), and at the end."""
 
-    seconds: float = 60.0
+    seconds: Seconds = 60.0
 
     def __post_init__(self) -> None:
         check_number("seconds", self.seconds)
