@@ -10,7 +10,8 @@ import os
 import shutil
 from pathlib import Path
 
-from pushcen.analysis.groups import Group, sd
+from pushcen.analysis.groups import Group
+from pushcen.analysis.statistics import sd
 from pushcen.analysis.table import Column, Table
 from pushcen.analysis.units import percent, size
 from pushcen.config import load_config

@@ -59,7 +59,7 @@ def test_a_run_that_is_not_finished_is_marked(tmp_path):
 def test_markup_in_a_cell_stays_text():
     table = Table("t", [Column("a|b", left=True)], [["<b>&_$%|[red]"]])
     assert "&lt;b&gt;&amp;" in table.to("html")
-    assert r"<b>\&\_\$\%|[red] \\" in table.to("latex")
+    assert r"$<$b$>$\&\_\$\%\textbar{}[red] \\" in table.to("latex")
     assert r"<b>&_$%\|[red]" in table.to("markdown")
     from rich.console import Console
 

@@ -2,12 +2,14 @@
 
 import itertools
 import re
+from dataclasses import replace
 
 import pytest
 
-from pushcen.analysis import group
-from pushcen.analysis.figures import FIGURES
+from pushcen.analysis import cross, group
+from pushcen.analysis.figures import FIGURES, figures_of
 from pushcen.analysis.style import styles
+from pushcen.measure import ACCURACY
 from pushcen.methods import methods
 from pushcen.runs import Run
 from tests.analysis.test_analysis import METHODS, TITLES
@@ -144,3 +146,47 @@ def test_delayed_clients_are_drawn_with_the_times_at_which_they_join(runs):
     assert sum(line.get_linewidth() < 1 for line in figure.axes[0].lines) == len(runs[0].joins())
     [marks] = [line for line in draw("delayed", runs[:3]).axes[0].lines if "joins" in line.get_label()]
     assert set(marks.get_xdata()) == {time for run in runs[:3] for time in run.joins().values()}
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory):
+    """Three methods at five points, with two seeds."""
+    folder = tmp_path_factory.mktemp("points")
+    runs = []
+    for method, alpha, seed in itertools.product(
+        ("pushcen", "swift", "independent"), (0.1, 0.2, 0.4, 1.0, 2.0), (0, 1)
+    ):
+        run = Run.open(make_run(folder / f"{method}-{alpha}-{seed}", method, seed))
+        runs.append(replace(run, config=run.config | {"data": {"source": "digits", "alpha": alpha}}))
+    return runs
+
+
+@pytest.mark.parametrize("name", ["accuracy", "delayed", "accuracy_bytes"])
+def test_points_have_a_panel_each_and_one_legend_in_which_a_label_has_one_look(points, name):
+    figure = figures_of(ACCURACY, [60, 90], cross(points, "method", "data.alpha").panels())[name][1](group(points))
+    panels = [axes for axes in figure.axes if axes.get_title(loc="left")]
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        f"alpha {alpha}" for alpha in ("0.1", "0.2", "0.4", "1", "2")
+    ]
+    assert is_whole(figure)
+    [legend] = figure.legends
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert len(shown) == len(set(shown))
+    for label in ("PushCen", "SWIFT"):
+        assert len({line.get_color() for axes in panels for line in axes.lines if line.get_label() == label}) == 1
+    assert ("targets 60 %, 90 %" in shown) == (name == "accuracy_bytes")
+
+
+def test_a_target_is_a_line_where_it_is(runs):
+    figure = figures_of(ACCURACY, [60])["accuracy_bytes"][1](group(runs))
+    [line] = [line for line in figure.axes[0].lines if line.get_label() == "target 60 %"]
+    assert set(line.get_ydata()) == {60}
+
+
+def test_the_front_is_what_no_run_beats_with_as_few_bytes(points):
+    panels = cross(points, "method", "data.alpha").panels()
+    axes = figures_of(ACCURACY, (), panels)["accuracy_bytes"][1]([]).axes[0]
+    [marked] = [line for line in axes.lines if line.get_label() == "the best for so many bytes"]
+    drawn = [(x, y) for line in axes.lines if line.get_label() in TITLES for x, y in zip(*line.get_data(), strict=True)]
+    best = {(x, y) for x, y in drawn if not any(a <= x and b >= y and (a, b) != (x, y) for a, b in drawn)}
+    assert set(zip(*marked.get_data(), strict=True)) == best

@@ -1,24 +1,16 @@
 """Runs that differ in their seeds only: they become one curve with a band, one mean with its interval."""
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from pushcen.analysis.labels import labels, title
+from pushcen.analysis.statistics import sd
 from pushcen.analysis.style import Style, styles
 from pushcen.errors import RunError
 from pushcen.measure import ACCURACY, Measure
 from pushcen.runs import Run
-
-
-class Interval(NamedTuple):
-    """A mean and half the width of its confidence interval (None for a single value)."""
-
-    mean: float
-    half: float | None
-    runs: int
 
 
 @dataclass(frozen=True)
@@ -79,50 +71,18 @@ class Group:
         return statistics.fmean(values) if values else None
 
 
-def sd(values: Sequence[float]) -> float:
-    """Return the standard deviation of a sample; that of a single value is 0.
-
-    >>> sd([1.0, 3.0]), sd([5.0])
-    (1.4142135623730951, 0.0)
-    """
-    return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the mean of a sample and half the width of its confidence interval, by Student's t.
-
-    >>> interval([1.0, 2.0, 3.0])
-    Interval(mean=2.0, half=2.484..., runs=3)
-    >>> interval([5.0])
-    Interval(mean=5.0, half=None, runs=1)
-    """
-    if len(values) < 2:
-        return Interval(statistics.fmean(values), None, len(values))
-    from scipy.stats import t
-
-    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * sd(values) / math.sqrt(len(values))
-    return Interval(statistics.fmean(values), half, len(values))
-
-
-def paired(ours: Sequence[float], theirs: Sequence[float], confidence: float = 0.95) -> Interval:
-    """Return the mean difference of pairs (same seed, data and join times), sharper than a difference of means.
-
-    >>> paired([0.71, 0.64, 0.68], [0.70, 0.62, 0.665])
-    Interval(mean=0.015..., half=0.012..., runs=3)
-    """
-    return interval([a - b for a, b in zip(ours, theirs, strict=True)], confidence)
-
-
-def group(runs: Sequence[Run]) -> list[Group]:
-    """Return groups of runs that differ in their seeds only, in the order given, labelled by what sets them apart.
-
-    Runs that are measured by different metrics have no table and no figure in common, and are refused.
-    """
+def check_metric(runs: Sequence[Run]) -> None:
+    """Refuse runs that are measured by different metrics: they have no table and no figure in common."""
     if other := next((run for run in runs if run.measure.name != runs[0].measure.name), None):
         raise RunError(
             f"{runs[0].folder} is measured by {runs[0].measure.title}, {other.folder} by {other.measure.title}: runs "
             "that are shown together must have the same first metric"
         )
+
+
+def group(runs: Sequence[Run]) -> list[Group]:
+    """Return groups of runs that differ in their seeds only, in the order given, labelled by what sets them apart."""
+    check_metric(runs)
     found: dict[frozenset[Any], list[Run]] = {}
     settings: dict[frozenset[Any], dict[str, Any]] = {}
     for run in runs:

@@ -3,16 +3,18 @@
 import base64
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pushcen.analysis.figures import accuracy, figures_of
 from pushcen.analysis.groups import Group, group, measure_of
+from pushcen.analysis.panels import Panels
 from pushcen.analysis.run_tables import comparison, late_clients, theory_table
 from pushcen.analysis.table import Table
 from pushcen.config import flat
-from pushcen.drawing import drawing, save
+from pushcen.drawing import WIDTH, drawing, save
 from pushcen.runs import Run
 from pushcen.version import __version__
 
@@ -30,27 +32,47 @@ th, td { padding: .25rem .6rem; text-align: left; white-space: nowrap; border-bo
 th { border-bottom: 2px solid #888; font-weight: 600; } .number { text-align: right; }
 figure { margin: 0; } img { max-width: 100%; height: auto; }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(25rem, 1fr)); gap: 1.5rem; }
-.figures h2 { margin: 0 0 .4rem; } summary { cursor: pointer; margin-top: .6rem; }
+.wide { grid-column: 1 / -1; } .figures h2 { margin: 0 0 .4rem; } summary { cursor: pointer; margin-top: .6rem; }
 @media print { body { margin: 0; max-width: none; } .figures figure { break-inside: avoid; } }
 """
 
 
+@dataclass(frozen=True)
+class ReportContent:
+    """What a report shows: a table, and groups for its figures, some of them in a panel for each point."""
+
+    table: Table
+    groups: Sequence[Group]
+    panels: Panels | None = None
+    targets: Sequence[float] = ()
+
+    def figures(self) -> "Iterator[tuple[str, str, Figure]]":
+        """Yield the name, the title and the drawing of each figure that has something to show."""
+        for name, (title, draw) in figures_of(measure_of(self.groups), self.targets, self.panels).items():
+            if (figure := draw(self.groups)) is not None:
+                yield name, title, figure
+
+
 def write_report(
-    groups: Sequence[Group], folder: Path, title: str | None = None, formats: Sequence[str] = ("png", "svg")
+    report: ReportContent | Sequence[Group],
+    folder: Path,
+    title: str | None = None,
+    formats: Sequence[str] = ("png", "svg"),
 ) -> list[Path]:
-    """Write a report and return its files, the page first; with no title, the page is titled by what it compares."""
-    files: list[Path] = []
-    for name, (_, draw) in figures_of(measure_of(groups)).items():
-        if (figure := draw(groups)) is not None:
-            files += save(figure, folder, name, formats)
+    """Write a report and return its files, the page first; with no title, the page is titled by what it compares.
+
+    Groups alone are shown side by side.
+    """
+    if not isinstance(report, ReportContent):
+        report = ReportContent(comparison(report), report)
+    figures, groups = list(report.figures()), report.groups
+    files = [file for name, _, figure in figures for file in save(figure, folder, name, formats)]
     folder.mkdir(parents=True, exist_ok=True)
-    table = comparison(groups)
-    for form, suffix in (("markdown", "md"), ("latex", "tex"), ("csv", "csv")):
-        files.append(folder / f"table.{suffix}")
-        files[-1].write_text(table.to(form) + ("" if form == "csv" else "\n"), "utf-8")
-    theory = [theory_table(groups[0].runs[0])] if len(groups) == 1 else []
+    files += report.table.save(folder, "table")
+    more = [theory_table(groups[0].runs[0]), late_clients(groups[0].runs[0])] if len(groups) == 1 else []
     whole = folder / "report.html"
-    whole.write_text(page(groups, title or heading(groups), [table for table in theory if table.rows]), "utf-8")
+    tables = [report.table, *(table for table in more if table.rows)]
+    whole.write_text(page(groups, title or heading(groups), tables, figures), "utf-8")
     return [whole, *files]
 
 
@@ -60,17 +82,16 @@ def draw_accuracy(run: Run) -> None:
         save(figure, run.folder, run.measure.name)
 
 
-def page(groups: Sequence[Group], title: str, extra: Sequence[Table] = ()) -> str:
-    """Return the page of a run or a comparison."""
+def page(
+    groups: Sequence[Group], title: str, tables: Sequence[Table], drawn: "Sequence[tuple[str, str, Figure]]"
+) -> str:
+    """Return the page of a run or a comparison, with its tables and figures."""
     shown = html.escape(title)
     figures = "\n".join(
-        f"<figure id={name}><h2>{html.escape(heading)}</h2>{_image(figure, heading)}</figure>"
-        for name, (heading, draw) in figures_of(measure_of(groups)).items()
-        if (figure := draw(groups)) is not None
+        f"<figure id={name}{' class=wide' if figure.get_figwidth() > WIDTH else ''}><h2>{html.escape(heading)}</h2>"
+        f"{_image(figure, heading)}</figure>"
+        for name, heading, figure in drawn
     )
-    tables = [comparison(groups), *extra]
-    if len(groups) == 1 and (late := late_clients(groups[0].runs[0])).rows:
-        tables.append(late)
     sections = "\n".join(
         f"<section>{f'<h2>{html.escape(t.title)}</h2>' if t.title else ''}{t.to('html')}</section>" for t in tables
     )

@@ -6,10 +6,13 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
-from pushcen.analysis.groups import Group, Interval, interval, measure_of, paired, sd
+from pushcen.analysis.groups import Group, measure_of
+from pushcen.analysis.quantities import Quantity, quantity
+from pushcen.analysis.statistics import interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
+from pushcen.analysis.targets import check_target, costs, target_column, target_note
 from pushcen.analysis.units import duration, flops, number, size
-from pushcen.measure import ACCURACY, Measure
+from pushcen.measure import ACCURACY
 from pushcen.runs import Run
 from pushcen.runs.forecast import Forecast
 
@@ -35,9 +38,11 @@ _TERMS = (  # the paper's symbol, what it is, where the summary has it, which me
 )
 
 
-def comparison(groups: Sequence[Group], title: str = "") -> Table:
-    """Return a table of groups side by side: what they reached, what they sent, what it cost."""
+def comparison(groups: Sequence[Group], title: str = "", targets: Sequence[float] = ()) -> Table:
+    """Return a table of groups side by side: what they reached, what they sent, what it cost, also until a target."""
     first = measure_of(groups)
+    for target in targets:
+        check_target(target, first)
     unit = " %" if first.percent else ""
     shown = {
         first.name: Column(first.heading, first.show),
@@ -66,6 +71,10 @@ def comparison(groups: Sequence[Group], title: str = "") -> Table:
         for row, group in zip(rows, groups, strict=True):
             row.insert(2, sd(group.numbers(first.name)) if len(group.runs) > 1 else None)
         notes.append(f"mean over up to {seeds} seeds; ± is the standard deviation over them")
+    if targets:
+        columns += [target_column(target, first) for target in targets]
+        rows = [[*row, *(costs(own.runs, target) for target in targets)] for row, own in zip(rows, groups, strict=True)]
+        notes.append(target_note(targets, first))
     unfinished = [group.label for group in groups if not all(run.finished for run in group.runs)]
     if unfinished:
         notes.append(f"not finished: {', '.join(unfinished)}")
@@ -114,22 +123,19 @@ def sweep(groups: Mapping[str, Group], figure: str = "", bases: Mapping[str, str
     Without a name the figure is what the runs are measured by. `bases` has the point that each is compared with; the
     first, where it has none.
     """
-    first = measure_of(list(groups.values()))
-    figure = figure or first.name
-    shown = first if figure == first.name or first.percent else Measure(figure)
-    heading = first.heading if figure == first.name else f"{figure} %" if first.percent else figure
+    shown = quantity([run for group in groups.values() for run in group.runs], figure)
     columns = [
         Column("point", left=True),
         Column("seeds"),
-        Column(heading, shown.show),
+        Column(shown.heading, shown.show),
         Column("95 % interval", partial(_half, shown)),
-        Column("difference", partial(_signed, shown)),
+        Column("difference", partial(shown.show, sign="+")),
         Column("its 95 % interval", partial(_half, shown)),
         Column("sent", size),
     ]
     rows: list[list[Any]] = []
     values = {
-        label: {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(figure)) is not None}
+        label: {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(shown.name)) is not None}
         for label, group in groups.items()
     }
     start = next((label for label, by_seed in values.items() if by_seed), "")
@@ -140,9 +146,7 @@ def sweep(groups: Mapping[str, Group], figure: str = "", bases: Mapping[str, str
             rows.append([label, 0, None, None, None, None, None])
             continue
         found = interval(list(by_seed.values()))
-        difference: Interval | None = None
-        if to[label] != label and (both := sorted(base.keys() & by_seed.keys())):
-            difference = paired([by_seed[seed] for seed in both], [base[seed] for seed in both])
+        difference = paired_by(by_seed, base) if to[label] != label else None
         rows.append(
             [
                 label,
@@ -229,9 +233,5 @@ def late_clients(run: Run) -> Table:
     return Table("Clients that joined late", [*columns, Column(last, measure.show)], rows)
 
 
-def _half(measure: Measure, value: float | None) -> str:
-    return "-" if value is None else f"± {measure.show(value)}"
-
-
-def _signed(measure: Measure, value: float | None) -> str:
-    return measure.show(value, "+")
+def _half(shown: Quantity, value: float | None) -> str:
+    return "-" if value is None else f"± {shown.show(value)}"

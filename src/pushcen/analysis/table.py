@@ -1,41 +1,48 @@
-"""A table, and the ways to show it: in a terminal, as Markdown, LaTeX, CSV and HTML."""
+"""A table, and the ways to show it: in a terminal, as Markdown, LaTeX, CSV and HTML, as a data frame."""
 
 import csv
 import html
 import io
-import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich import box
-from rich.markup import escape
-from rich.table import Table as RichTable
-from rich.text import Text
+from pushcen.analysis.latex import latex
+from pushcen.analysis.terminal import Fitted
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+    import pandas as pd
 
-_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {"\\": r"\textbackslash{}", "±": r"$\pm$"}
-_LABEL = 14  # a label longer than this is folded before a column goes below
-_GAP = 2  # spaces between columns
-_LINES = 4  # of a column's title
 FORMATS = ("markdown", "latex", "csv", "html")
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's title, and how its values are shown; one that shows numbers is flush right."""
+    """A column's title, and how its values are shown; one that shows numbers is flush right.
+
+    What is shown may have several lines; where `strong` says so of a value, the first one is bold.
+    """
 
     title: str
     show: Callable[[Any], str] = str
     left: bool = False
+    group: str = ""
+    """What neighbours of the same group have in common: a heading above their titles."""
+    strong: Callable[[Any], bool] = lambda _: False
+    parts: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    """The numbers in a value, by the titles that they have as columns of their own, in CSV and data frames."""
+
+    @property
+    def whole(self) -> str:
+        """The title with the group's, where there is no room for a heading above."""
+        return f"{self.group}: {self.title}" if self.group and self.title else self.group or self.title
 
 
 @dataclass(frozen=True)
 class Table:
-    r"""Values in rows. CSV has them as they are, everything else as people read them.
+    r"""Values in rows. CSV and data frames have them as they are, everything else as people read them.
 
     >>> table = Table("Sizes", [Column("model", left=True), Column("MB", "{:.2f}".format)], [["LeNet", 1.6219]])
     >>> print(table.to("markdown"))
@@ -44,6 +51,8 @@ class Table:
     | LeNet | 1.62 |
     >>> table.to("csv")
     'model,MB\nLeNet,1.6219\n'
+    >>> table.frame().to_dict("list")
+    {'model': ['LeNet'], 'MB': [1.6219]}
     """
 
     title: str
@@ -55,123 +64,98 @@ class Table:
         """Return every value as it is shown."""
         return [[c.show(value) for c, value in zip(self.columns, row, strict=True)] for row in self.rows]
 
+    def strong(self) -> list[list[bool]]:
+        """Return of every value whether it is bold."""
+        return [[c.strong(value) for c, value in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    def headings(self) -> list[tuple[str, int]]:
+        """Return the headings above the titles, and how many columns each is over; none, if no column has one."""
+        spans = [(name, len(list(columns))) for name, columns in groupby(c.group for c in self.columns)]
+        return spans if any(name for name, _ in spans) else []
+
     def to(self, form: str) -> str:
         """Return the table as text: markdown, latex, csv or html."""
-        return {"markdown": self._markdown, "latex": self._latex, "csv": self._csv, "html": self._html}[form]()
+        if form == "latex":
+            return latex(self)
+        return {"markdown": self._markdown, "csv": self._csv, "html": self._html}[form]()
 
-    def rich(self) -> "Fitted":
+    def rich(self) -> Fitted:
         """Return the table for a terminal."""
         return Fitted(self)
 
+    def save(self, folder: Path, name: str) -> list[Path]:
+        """Write the table as Markdown, LaTeX and CSV into a folder; return the files."""
+        files = []
+        for form, suffix in (("markdown", "md"), ("latex", "tex"), ("csv", "csv")):
+            files.append(folder / f"{name}.{suffix}")
+            files[-1].write_text(self.to(form).rstrip("\n") + "\n", "utf-8")
+        return files
+
+    def frame(self) -> "pd.DataFrame":
+        """Return the values as a data frame, several numbers of one value in columns of their own."""
+        import pandas as pd
+
+        titles, rows = self._apart()
+        return pd.DataFrame(rows, columns=pd.Index(titles))
+
+    def _apart(self) -> tuple[list[str], list[list[Any]]]:
+        """Return titles and rows in which every number is a value of its own."""
+        titles = [title for c in self.columns for title in (c.parts or [c.whole])]
+        rows = [
+            [part(value) for c, value in zip(self.columns, row, strict=True) for part in (c.parts or _WHOLE).values()]
+            for row in self.rows
+        ]
+        return titles, rows
+
     def _markdown(self) -> str:
-        lines = [[c.title for c in self.columns], *self.cells()]
-        shown = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+        marked = [
+            [_first(cell, "**", "**") if strong else cell for cell, strong in zip(cells, own, strict=True)]
+            for cells, own in zip(self.cells(), self.strong(), strict=True)
+        ]
+        lines = [[c.whole for c in self.columns], *marked]
+        shown = ["| " + " | ".join(map(_markdown_cell, line)) + " |" for line in lines]
         shown.insert(1, "|" + "|".join("---" if c.left else "---:" for c in self.columns) + "|")
         return "\n".join([*shown, *(["", *self.notes] if self.notes else [])])
-
-    def _latex(self) -> str:
-        def row(cells: Sequence[str]) -> str:
-            return " & ".join("".join(_LATEX.get(letter, letter) for letter in cell) for cell in cells) + r" \\"
-
-        aligned = "".join("l" if c.left else "r" for c in self.columns)
-        return "\n".join(
-            [
-                rf"\begin{{tabular}}{{{aligned}}}",
-                r"\toprule",
-                row([c.title for c in self.columns]),
-                r"\midrule",
-                *map(row, self.cells()),
-                r"\bottomrule",
-                r"\end{tabular}",
-                *(f"% {note}" for note in self.notes),
-            ]
-        )
 
     def _csv(self) -> str:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([c.title for c in self.columns])
-        writer.writerows(["" if value is None else value for value in row] for row in self.rows)
+        titles, rows = self._apart()
+        writer.writerow(titles)
+        writer.writerows(["" if value is None else value for value in row] for row in rows)
         return text.getvalue()
 
     def _html(self) -> str:
         def row(cells: Sequence[str], tag: str) -> str:
             shown = (
-                f"<{tag}{'' if column.left else ' class=number'}>{html.escape(cell)}</{tag}>"
+                f"<{tag}{'' if column.left else ' class=number'}>{cell}</{tag}>"
                 for column, cell in zip(self.columns, cells, strict=True)
             )
             return f"<tr>{''.join(shown)}</tr>"
 
-        head = row([c.title for c in self.columns], "th")
-        body = "\n".join(row(cells, "td") for cells in self.cells())
+        above = "".join(f"<th colspan={span}>{html.escape(name)}</th>" for name, span in self.headings())
+        head = (f"<tr>{above}</tr>" if above else "") + row([html.escape(c.title) for c in self.columns], "th")
+        body = "\n".join(
+            row([_html_cell(cell, mark) for cell, mark in zip(cells, strong, strict=True)], "td")
+            for cells, strong in zip(self.cells(), self.strong(), strict=True)
+        )
         notes = "".join(f"<p class=note>{html.escape(note)}</p>" for note in self.notes)
         return f"<div class=scroll><table><thead>{head}</thead><tbody>\n{body}\n</tbody></table></div>{notes}"
 
 
-class Fitted:
-    """A table as rich prints it: one that is too wide goes on below, its labels repeated, so that no number is cut."""
+_WHOLE: dict[str, Callable[[Any], Any]] = {"": lambda value: value}
 
-    def __init__(self, table: Table):
-        self.table = table
-        self.cells = table.cells()
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        """Yield the table, in as many pieces as the width requires."""
-        if self.table.title:
-            yield Text(self.table.title, "table.title")
-        for number, columns in enumerate(self._pieces(options.max_width)):
-            if number:
-                yield ""
-            yield self._piece(columns)
-        if self.table.notes:
-            yield Text("\n".join(self.table.notes), "table.caption")
+def _first(cell: str, before: str, after: str) -> str:
+    """Return a cell with marks around its first line."""
+    first, newline, others = cell.partition("\n")
+    return f"{before}{first}{after}{newline}{others}"
 
-    def _pieces(self, width: int) -> list[list[int]]:
-        """Return the columns of each piece: all labels, and as many others as there is room for, evenly."""
-        columns = self.table.columns
-        labels = list(range(1 + max((at for at, c in enumerate(columns) if c.left), default=-1)))
-        others = range(len(labels), len(columns))
-        pieces = self._filled(labels, others, width, len(others))
-        even = -(-len(others) // len(pieces))
-        better = self._filled(labels, others, width, even)
-        return better if len(better) == len(pieces) else pieces
 
-    def _filled(self, labels: list[int], others: Sequence[int], width: int, most: int) -> list[list[int]]:
-        pieces = [list(labels)]
-        for at in others:
-            there = len(pieces[-1]) - len(labels)
-            if there and (there == most or sum(self._least(c) + _GAP for c in [*pieces[-1], at]) - _GAP > width):
-                pieces.append(list(labels))
-            pieces[-1].append(at)
-        return pieces
+def _markdown_cell(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", "<br>")
 
-    def _least(self, at: int) -> int:
-        """Return how wide a column must be: no number and no word is cut, and a title has four lines at most."""
-        column, shown = self.table.columns[at], [len(cells[at]) for cells in self.cells]
-        longest = max(map(len, column.title.split(" ")))
-        if column.left:
-            return max(min(_LABEL, max(shown, default=0)), longest)
-        least = max(longest, *shown) if shown else longest
-        return next(w for w in range(least, least + 99) if len(textwrap.wrap(column.title, w)) <= _LINES)
 
-    def _piece(self, columns: Sequence[int]) -> RichTable:
-        piece = RichTable(
-            box=box.SIMPLE_HEAD,
-            padding=(0, _GAP - 1, 0, 0),
-            show_header=any(column.title for column in self.table.columns),
-            show_edge=False,
-            pad_edge=False,
-        )
-        for at in columns:
-            column = self.table.columns[at]
-            title = column.title if column.left else "\n".join(textwrap.wrap(column.title, self._least(at)))
-            piece.add_column(
-                escape(title),
-                justify="left" if column.left else "right",
-                no_wrap=not column.left,
-                overflow="fold",
-                min_width=self._least(at),
-            )
-        for cells in self.cells:
-            piece.add_row(*(escape(cells[at]) for at in columns))
-        return piece
+def _html_cell(cell: str, strong: bool) -> str:
+    shown = html.escape(cell)
+    return (_first(shown, "<strong>", "</strong>") if strong else shown).replace("\n", "<br>")

@@ -14,9 +14,20 @@ def report(
     table: Annotated[str | None, typer.Option(help="Only print the table: markdown, latex, csv or html.")] = None,
     theory: Annotated[bool, typer.Option("--theory", help="Only print the theorem's terms, as measured.")] = False,
     title: Annotated[str | None, typer.Option(help="The page's heading [what it compares].")] = None,
+    rows: Annotated[str, typer.Option(metavar="KEYS", help="A table with these down: method, or keys.")] = "",
+    columns: Annotated[str, typer.Option(metavar="KEYS", help="And these across, such as data.alpha.")] = "",
+    base: Annotated[str, typer.Option(metavar="ROW", help="The row that others are compared with, by seed.")] = "",
+    figure: Annotated[str, typer.Option(help="What that table shows: accuracy, delayed_best, ... [the metric].")] = "",
+    target: Annotated[
+        list[float] | None, typer.Option(help="What it took to reach this value of the metric; may be repeated.")
+    ] = None,
 ) -> None:
-    """Make figures and one self-contained HTML page; runs that differ only in their seeds become one curve."""
-    from pushcen.analysis import comparison, group, theory_table, write_report
+    """Make figures and one self-contained HTML page; runs that differ only in their seeds become one curve.
+
+    With --rows, --columns, --base or --figure the table has methods (or any keys) down and points across, each cell
+    the mean ± SD over seeds, and figures have a panel for each point.
+    """
+    from pushcen.analysis import ReportContent, comparison, cross, crossed_table, group, theory_table, write_report
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice
     from pushcen.runs import find_runs
@@ -27,14 +38,19 @@ def report(
         for run in runs:
             console.print(theory_table(run).rich())
         return
-    groups = group(runs)
+    groups, targets = group(runs), target or []
+    if rows or columns or base or figure:
+        crossing = cross(runs, rows, columns)
+        shown = ReportContent(crossed_table(crossing, base, figure, targets), groups, crossing.panels(), targets)
+    else:
+        shown = ReportContent(comparison(groups, targets=targets), groups, targets=targets)
     if table is not None:
         check_choice("table", table, FORMATS)
-        typer.echo(comparison(groups).to(table))
+        typer.echo(shown.table.to(table))
         return
-    console.print(comparison(groups).rich())
+    console.print(shown.table.rich())
     where = out or folders[0] / "report"
-    for file in write_report(groups, where, title, [form.strip() for form in formats.split(",")]):
+    for file in write_report(shown, where, title, [form.strip() for form in formats.split(",")]):
         console.print(str(file), soft_wrap=True, markup=False)
 
 

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pushcen.analysis.groups import Group, Interval, paired, sd
+from pushcen.analysis.groups import Group
 from pushcen.analysis.run_tables import caveats
+from pushcen.analysis.statistics import Interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
+from pushcen.analysis.targets import costs, target_column, target_note
 from pushcen.analysis.units import decimals, half, points, size
 from pushcen.errors import RunError
 from pushcen.measure import ACCURACY, Measure
@@ -118,7 +120,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
 
 
 def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], target: float | None) -> Table:
-    """Return a table of accuracies and of the bytes they took: in all, and until a target is reached for good."""
+    """Return a table of accuracies and of the bytes they took: in all, and until a target is held."""
     by_alpha = len(experiment.alphas) > 0
     at = {(point.row.name, point.alpha): point for point in found}
     rows, measure = [], _measure(found)
@@ -129,32 +131,16 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
         cells += [point.row.label, len(point.runs), point.mean(measure.name), point.spread(measure.name)]
         cells += [effect and effect.mean, group and group.mean("bytes_per_push"), group and group.mean("bytes_sent")]
         cells.append(group and group.mean("traffic.reference_bytes"))
-        rows.append([*cells, _reached(point, target)] if target else cells)
+        rows.append([*cells, costs(list(point.runs.values()), target)] if target else cells)
     columns = [Column("alpha")] if by_alpha else []
     columns += [Column("row", left=True), Column("seeds"), Column(measure.heading, decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("to its base", points), Column("a push", size)]
     columns += [Column("sent in all", size), Column("of it references", size)]
     notes = _notes(found, effects=True)
     if target:
-        goal = f"{target:g}{' %' if measure.percent else ''}"
-        columns.append(Column(f"until {goal}", left=True))
-        notes.append(
-            f"until {goal}: what was sent, and the time, at the evaluation from which on {measure.title} stays there; "
-            "a seed after another."
-        )
+        columns.append(target_column(target, measure))
+        notes.append(target_note([target], measure))
     return Table(f"{experiment.title}: {title}", columns, rows, notes)
-
-
-def _reached(point: Point, target: float) -> str:
-    """Return how much was sent until the target was reached for good, and when that was, seed by seed."""
-    found = []
-    for _, run in sorted(point.runs.items()):
-        measure = run.measure
-        (times, values), (_, sent) = run.series(measure.name), run.series("bytes_sent")
-        below = [i for i, value in enumerate(values) if measure.better(target, measure.scale * value)]
-        first = below[-1] + 1 if below else 0
-        found.append(f"{size(sent[first])} at T = {times[first]:g}" if first < len(sent) else "not reached")
-    return ", ".join(found) or "-"
 
 
 def delayed_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
@@ -207,9 +193,7 @@ def _effect(point: Point, base: Point | None, values: Callable[[Point], dict[Any
     """Return the mean difference to the base, pair by pair, if there are pairs."""
     if base is None or base.row.name == point.row.name:
         return None
-    mine, its = values(point), values(base)
-    both = sorted(mine.keys() & its.keys())
-    return paired([mine[one] for one in both], [its[one] for one in both]) if both else None
+    return paired_by(values(point), values(base))
 
 
 def _paper_effect(experiment: Experiment, dataset: str, row: Row) -> float | None:

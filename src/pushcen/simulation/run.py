@@ -84,6 +84,7 @@ class Simulation:
         self._identity = world.identity()
         self._started = self._ticked = self._saved_at = time.monotonic()
         self._stop = False
+        self._noted: list[float] | None = [] if saved is None else None  # when each row was there, if all were here
         tickets = [executor.submit(client, [Build()]) for client in range(world.clients)]
         facts: list[Facts] = [executor.wait(ticket) for ticket in tickets]
         _check_alike(facts)
@@ -119,6 +120,8 @@ class Simulation:
         summary = {"status": status, **engine.evaluator.summary()}
         now = time.monotonic()
         summary["times"] = {"build": self._built - self._started, "run": now - self._built}
+        if self._noted is not None:
+            summary["times"]["rows"] = self._noted
         if status == "finished":
             files.write_summary(summary)
         files.write_status(status, time=engine.now)
@@ -140,6 +143,8 @@ class Simulation:
 
     def _write(self, row: dict[str, Any]) -> None:
         self._files.write_row(row)
+        if self._noted is not None:
+            self._noted.append(round(time.monotonic() - self._built, 3))
         self._observer.evaluated(row)
 
     def _progress(self) -> dict[str, Any]:
