@@ -94,23 +94,29 @@ class Comparison(Mapping[str, Result]):
 
     @property
     def table(self) -> "Table":
-        """One row for each method."""
-        from pushcen.analysis import comparison, group
+        """One row for each method; of several worlds, points across, and differences to the first method."""
+        from pushcen.analysis import comparison, crossed, group
 
-        return comparison(group([result.run for result in self.values()]))
+        runs = [result.run for result in self.values()]
+        if not self.worlds:
+            return comparison(group(runs))
+        return crossed(runs, columns=self.worlds[1:], base=runs[0].method)
 
     def plot(self, figure: str = "") -> "Figure | None":
         """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw.
 
         Runs that are measured by something else have its name in place of accuracy; it is drawn if nothing is named.
+        Of several worlds there is a panel for each point.
         """
-        from pushcen.analysis import group
+        from pushcen.analysis import cross, group
         from pushcen.analysis.figures import figures_of
         from pushcen.analysis.groups import measure_of
         from pushcen.checks import check_choice
 
-        groups = group([result.run for result in self.values()])
-        figures = figures_of(measure_of(groups))
+        runs = [result.run for result in self.values()]
+        groups = group(runs)
+        panels = cross(runs, columns=self.worlds[1:]).panels() if self.worlds else None
+        figures = figures_of(measure_of(groups), panels=panels)
         figure = figure or next(iter(figures))
         check_choice("figure", figure, tuple(figures))
         return figures[figure][1](groups)
@@ -187,7 +193,7 @@ def compare(
     from pushcen.checks import check_count
     from pushcen.config import flat
     from pushcen.errors import RunError
-    from pushcen.runs import Run, carry_out, method_settings, one_by_one, place, plan_comparison
+    from pushcen.runs import carry_out, method_settings, one_by_one, place, plan_comparison
 
     check_count("jobs", jobs, 1)
     load, function = _loader(config, task, settings)
@@ -206,7 +212,7 @@ def compare(
     if failed := [report for report in reports if not report.done]:
         said = "\n".join(f"{report.job.name}: {report.error}" for report in failed)
         raise RunError(f"{len(failed)} of {len(reports)} runs failed:\n{said}") from failed[0].cause
-    done = [Result(Run.open(report.job.folder)) for report in reports]
+    done = [Result(report.run) for report in reports]
     if seeds == 1 and not over:
         return Comparison(dict(zip(named, done, strict=True)))
     return Comparison({run.name: one for run, one in zip(planned, done, strict=True)}, ("seed", *(over or {})))

@@ -89,6 +89,8 @@ def test_two_at_a_time_are_the_same_bytes_as_one_after_the_other(in_turn, tmp_pa
     there = written(tmp_path / "compare-digits")
     assert len(there) == 8
     assert there == written(in_turn)
+    for name in ("table.md", "table.tex", "table.csv", "accuracy.svg", "accuracy_bytes.svg"):
+        assert (tmp_path / "compare-digits" / name).read_bytes() == (in_turn / name).read_bytes()
     assert (tmp_path / "compare-digits" / "data.alpha=0.1" / "pushcen-seed-1" / "accuracy.png").is_file()
 
 
@@ -128,6 +130,8 @@ def test_python_takes_seeds_points_and_jobs_and_uses_what_is_there(in_turn):
         ("async-dfedavg", 1.0, 1),
         ("pushcen", 1.0, 0),
     ]
+    assert results.table.to("csv") == (in_turn / "table.csv").read_text()
+    assert [axes.get_title() for axes in results.plot().axes] == ["alpha 0.1", "alpha 1"]
 
 
 def test_a_method_that_fails_is_named_and_stops_no_other(own):

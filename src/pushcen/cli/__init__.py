@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate
+from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate, sweep
 from pushcen.errors import TransientError
 
 
@@ -78,7 +78,7 @@ for _command in (
     new.new,
     simulate.simulate,
     compare.compare,
-    compare.sweep,
+    sweep.sweep,
     report.report,
     reproduce.reproduce,
     report.export,

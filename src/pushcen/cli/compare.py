@@ -1,6 +1,7 @@
-"""`pushcen compare` and `sweep`: methods in the same worlds, or many settings, each with several seeds."""
+"""`pushcen compare`: methods in the same worlds, each with several seeds."""
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,29 +9,34 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from pushcen.cli.campaign import end_on_failure, in_processes, in_turn
+from pushcen.cli.campaign import ManyRuns, end_on_failure, point_flags
 from pushcen.cli.options import (
+    Base,
     Changed,
+    Columns,
     ConfigFile,
+    FigureName,
     Jobs,
     ListOnly,
     Name,
     Over,
+    Rows,
     Runs,
     Seeds,
     ShowOnly,
     Slurm,
     Strict,
+    TableForm,
+    Target,
     Track,
     loader,
     with_flags,
 )
-from pushcen.cli.simulate import tell_of_table
 
 if TYPE_CHECKING:
+    from pushcen.analysis import Table
     from pushcen.config import Config
-    from pushcen.runs import PlannedRun, Report, Run, RunJob
-    from pushcen.runs.plans import Axes, Settings
+    from pushcen.runs import PlannedRun, Run
 
 SIX = "pushcen,pushcen-lean,async-dfedavg,swift,divshare,independent"
 
@@ -56,11 +62,19 @@ def compare(
     list_: ListOnly = False,
     slurm: Slurm = None,
     show: ShowOnly = False,
+    rows: Rows = "",
+    columns: Columns = "",
+    base: Base = "",
+    figure: FigureName = "",
+    target: Target = None,
+    table: TableForm = None,
 ) -> None:
     """Run several methods in the same worlds: same data, same join times, same first weights, seed by seed.
 
     What is finished is not run again; what was interrupted goes on. An option `method.X` goes to the methods that have
-    it, `methods.NAME.X` to the one of that name. Every method runs at every point of `--over` with every seed.
+    it, `methods.NAME.X` to the one of that name. Every method runs at every point of `--over` with every seed. With
+    several seeds or points, the table has methods down and points across, each cell the mean ± SD over seeds and the
+    difference to `--base` (the first method) on the same seeds.
     """
     from pushcen.runs import method_settings, parse_axes, plan_comparison
 
@@ -69,158 +83,107 @@ def compare(
     names = [method.strip() for method in methods.split(",") if method.strip()]
     axes = parse_axes(over or [])
     planned = plan_comparison(loader(config, common), method_settings(names, special), axes, seeds)
-    words = ["compare", config, "--methods", methods, *_flags(over, seeds)]
-    how = _How(words, changed, common, name, runs, jobs, track or [], strict)
+    many = seeds > 1 or bool(axes or rows or columns or base or figure)
+    if many:
+        columns = columns or ",".join(key for key in axes if key not in rows.split(","))
+        base = base or ("" if rows else planned[0].config.method_name)
+    layout = _Layout(rows, columns, base, figure, target or [])
+    layout.check(planned, table)
+    words = ["compare", config, "--methods", methods, *point_flags(over, seeds), *layout.flags()]
+    how = ManyRuns(words, changed, common, name, runs, jobs, track or [], strict)
     folder, reports = how.carry_out(planned, list_, slurm, show)
-    if done := [how.run_of(report) for report in reports if report.done]:
-        _show_comparison(done, folder, planned[0].config)
-    end_on_failure([] if show else reports)
-
-
-@with_flags()
-def sweep(
-    config: ConfigFile = "digits",
-    over: Over = None,
-    seeds: Seeds = 1,
-    jobs: Jobs = 1,
-    figure: Annotated[str, typer.Option(help="What is compared: accuracy, delayed_best, ... [the metric].")] = "",
-    *,
-    changed: Changed,
-    name: Name = None,
-    runs: Runs = Path("runs"),
-    track: Track = None,
-    strict: Strict = False,
-    list_: ListOnly = False,
-    slurm: Slurm = None,
-    show: ShowOnly = False,
-) -> None:
-    """Run every combination of some settings, with several seeds; show paired differences to the first one.
-
-    What is finished is not run again; what was interrupted goes on. Where options of the method are among the settings,
-    differences are to the first of those in the same world.
-    """
-    from pushcen.runs import parse_axes, plan_sweep
-
-    axes = parse_axes(over or [])
-    planned = plan_sweep(loader(config, changed), axes, seeds)
-    words = ["sweep", config, *_flags(over, seeds), *(["--figure", figure] if figure else [])]
-    how = _How(words, changed, changed, name, runs, jobs, track or [], strict)
-    folder, reports = how.carry_out(planned, list_, slurm, show)
-    if done := {report.job.name: how.run_of(report) for report in reports if report.done}:
-        _show_sweep(planned, axes, done, folder, figure)
-    end_on_failure([] if show else reports)
+    if done := [report.run for report in reports if report.done]:
+        if many:
+            _show_worlds(layout, done, folder, table)
+        else:
+            _show_world(planned[0].config, done, folder, table, layout.targets)
+    end_on_failure(reports, show=show)
 
 
 @dataclass(frozen=True)
-class _How:
-    """How `compare` or `sweep` was called: what the two have in common."""
+class _Layout:
+    """How the table of several worlds is laid out."""
 
-    words: list[str]
-    """Its own arguments."""
-    changed: Changed
-    common: Changed
-    """What of it goes to every run."""
-    name: str | None
-    runs: Path
-    jobs: int
-    track: list[str]
-    strict: bool
+    rows: str
+    columns: str
+    base: str
+    figure: str
+    targets: list[float]
 
-    def carry_out(
-        self, planned: "list[PlannedRun]", list_: bool, slurm: Path | None, show: bool
-    ) -> "tuple[Path, list[Report]]":
-        """Carry out a plan, and return its folder and a report of each run; or only do what is asked for instead."""
-        from pushcen.analysis import draw_accuracy
-        from pushcen.runs import folder_for, folder_name, place, report_of
+    def check(self, planned: "list[PlannedRun]", form: str | None) -> None:
+        """Refuse what no table can have, before anything is run."""
+        from pushcen.analysis.table import FORMATS
+        from pushcen.checks import check_choice
+        from pushcen.errors import OptionError
 
-        first = planned[0].config
-        name = folder_name(f"{self.words[0]}-{first.task_name}")
-        configs = {run.name: run.config for run in planned}
-        folder = self.runs / self.name if self.name else folder_for(self.runs, name, configs)
-        jobs = place(planned, folder)
-        if list_ or slurm:
-            self._write_commands(planned, jobs, folder, slurm)
-            raise typer.Exit
-        tell_of_table(first)
-        if show:
-            return folder, [report_of(job) for job in jobs]
-        if self.jobs == 1:
-            return folder, in_turn(jobs, track=self.track, strict=self.strict, then=draw_accuracy)
-        return folder, in_processes(jobs, self.jobs, track=self.track, strict=self.strict, then=draw_accuracy)
+        if form is not None:
+            check_choice("table", form, FORMATS)
+        keys = {"method"}.union(*(run.config.identity() for run in planned))
+        for option, given in (("rows", self.rows), ("columns", self.columns)):
+            for key in filter(None, map(str.strip, given.split(","))):
+                if key not in keys or key == "seed":
+                    raise OptionError(f"{option} = {key!r}: must be method, or a key of the config such as data.alpha")
+        methods = dict.fromkeys(run.config.method_name for run in planned)
+        if self.base and not self.has_base(methods):
+            raise OptionError(f"base = {self.base!r}: must be one of {', '.join(methods)}")
 
-    def run_of(self, report: "Report") -> "Run":
-        """Return the run of a report, as its folder has it."""
-        from pushcen.runs import Run
+    def has_base(self, methods: Iterable[str]) -> bool:
+        """Return whether the base is one of these methods, by name or title; where rows are no methods, always."""
+        from pushcen.analysis.labels import title
 
-        return Run.open(report.job.folder)
+        known = {name.lower() for method in methods for name in (method, title(method))}
+        return bool(self.rows) or self.base.strip().lower() in known
 
-    def _write_commands(
-        self, planned: "list[PlannedRun]", jobs: "list[RunJob]", folder: Path, slurm: Path | None
-    ) -> None:
-        """Print a command for each run, or write them into a file for Slurm, and say what to do with it."""
-        from pushcen.runs.commands import shell_line, slurm_script
-
-        tracked = [word for tracker in self.track for word in ("--track", tracker)]
-        options = [*tracked, *(["--strict"] if self.strict else [])]
-        lines = [
-            shell_line(
-                ["pushcen", "simulate", self.words[1], "--folder", str(job.folder), *options],
-                self.common | run.settings,
-            )
-            for run, job in zip(planned, jobs, strict=True)
-        ]
-        if slurm is None:
-            typer.echo("\n".join(lines))
-            return
-        where = ["--runs", str(folder.parent), "--name", folder.name]
-        after = shell_line(["pushcen", *self.words, *where, "--show"], self.changed)
-        slurm.write_text(slurm_script(folder.name, lines, after) + "\n", "utf-8")
-        typer.echo(f"{len(lines)} runs: sbatch {shlex.quote(str(slurm))}\nthe table of what is finished: {after}")
+    def flags(self) -> list[str]:
+        """Return the options that it was made of."""
+        given = {"--rows": self.rows, "--columns": self.columns, "--base": self.base, "--figure": self.figure}
+        named = [word for name, value in given.items() if value for word in (name, value)]
+        return named + [word for target in self.targets for word in ("--target", f"{target:g}")]
 
 
-def _flags(over: list[str] | None, seeds: int) -> list[str]:
-    return [word for axis in over or [] for word in ("--over", axis)] + ["--seeds", str(seeds)] * (seeds > 1)
-
-
-def _show_comparison(done: "list[Run]", folder: Path, first: "Config") -> None:
-    """Print the table of all methods, draw the figure, and say where everything is."""
+def _show_world(config: "Config", done: "list[Run]", folder: Path, form: str | None, targets: list[float]) -> None:
+    """Print the table of methods in one world, draw the figure, and say where everything is."""
     from pushcen.analysis import comparison, group
     from pushcen.analysis.figures import accuracy
     from pushcen.analysis.groups import measure_of
     from pushcen.drawing import save
 
     groups = group(done)
-    console = Console(highlight=False)
-    console.print(comparison(groups, f"{first.task_name}, {first.clients} clients, the same world for all").rich())
+    title = f"{config.task_name}, {config.clients} clients, the same world for all"
+    console = _print(comparison(groups, title, targets), form)
     if figure := accuracy(groups):
         files = save(figure, folder, measure_of(groups).name)
         console.print(f"figure: {files[0]}", soft_wrap=True, markup=False)
     console.print(f"more figures and a page: pushcen report {folder}", soft_wrap=True, markup=False)
 
 
-def _show_sweep(planned: "list[PlannedRun]", axes: "Axes", done: "dict[str, Run]", folder: Path, figure: str) -> None:
-    """Print the table of all points, each beside the one that it is compared with, and write it into a file."""
-    from pushcen.analysis import Group
-    from pushcen.analysis import sweep as table
-    from pushcen.runs import base_of, point_label
+def _show_worlds(layout: _Layout, done: "list[Run]", folder: Path, form: str | None) -> None:
+    """Print and write the table of methods at every point over seeds, draw its figures, and say where they are."""
+    from pushcen.analysis import cross, crossed_table, group
+    from pushcen.analysis.figures import figures_of
+    from pushcen.analysis.groups import measure_of
+    from pushcen.drawing import save
 
-    words = {point_label(run.point): _in_words(run.config.method_name, run.point) for run in planned}
-    groups, bases = {}, {}
-    for label, shown in words.items():
-        members = [run for run in planned if point_label(run.point) == label]
-        bases[shown] = words[point_label(base_of(members[0].point, axes))]
-        if found := tuple(done[run.name] for run in members if run.name in done):
-            groups[shown] = Group(label, found)
-    made = table(groups, figure, bases)
-    console = Console(highlight=False)
-    console.print(made.rich())
-    (folder / "sweep.csv").write_text(made.to("csv"), "utf-8")
-    console.print(f"table: {folder / 'sweep.csv'}", soft_wrap=True, markup=False)
+    groups, crossing = group(done), cross(done, layout.rows, layout.columns)
+    base = layout.base if layout.has_base(run.method for run in done) else ""  # it may have failed
+    table = crossed_table(crossing, base, layout.figure, layout.targets)
+    console = _print(table, form)
+    table.save(folder, "table")
+    console.print(f"table: {folder / 'table.md'}, .tex, .csv", soft_wrap=True, markup=False)
+    name = measure_of(groups).name
+    figures = figures_of(measure_of(groups), layout.targets, crossing.panels())
+    for called in (name, f"{name}_bytes"):
+        if drawn := figures[called][1](groups):
+            console.print(f"figure: {save(drawn, folder, called)[0]}", soft_wrap=True, markup=False)
+    more = shlex.join(["pushcen", "report", str(folder), *layout.flags()])
+    console.print(f"more figures and a page: {more}", soft_wrap=True, markup=False)
 
 
-def _in_words(method: str, point: "Settings") -> str:
-    """Return a point in words: `method.clusters=8, network.loss=0` is "K 8, loss 0"."""
-    from pushcen.analysis.labels import option
-
-    words = [option(method, key, value) or f"{key}={value}" for key, value in point.items()]
-    return ", ".join(words) or "as it stands"
+def _print(table: "Table", form: str | None) -> Console:
+    """Print a table, and return where to say the rest: beside it, if the table is for another program."""
+    if form is None:
+        console = Console(highlight=False)
+        console.print(table.rich())
+        return console
+    typer.echo(table.to(form).rstrip("\n"))
+    return Console(highlight=False, stderr=True)

@@ -55,6 +55,11 @@ class Report:
     cause: Exception | None = None
     failed_events: int = 0
 
+    @property
+    def run(self) -> Run:
+        """The run, as its folder has it."""
+        return Run.open(self.job.folder)
+
     def finish(self, run: Run) -> None:
         """Take what a finished run has come to."""
         self.share, self.done = 1.0, True
@@ -69,7 +74,7 @@ Then = Callable[[Run], object]
 def report_of(job: RunJob) -> Report:
     """Return how far a run is that nobody is carrying out: done, if it is finished."""
     report = Report(job)
-    if (job.folder / CONFIG).is_file() and (run := Run.open(job.folder)).finished:
+    if (job.folder / CONFIG).is_file() and (run := report.run).finished:
         report.finish(run)
     return report
 
@@ -141,7 +146,7 @@ def carry_out(
                 continue
             tell(report)
             if report.done and then is not None:
-                then(Run.open(report.job.folder))
+                then(report.run)
     except BaseException:
         for thread in threads:
             thread.interrupt()
@@ -208,7 +213,7 @@ class _Worker(threading.Thread):
                 facts: dict[str, Any] = json.loads(line)
                 self._ready = True
                 if facts.get("done"):
-                    report.finish(Run.open(job.folder))
+                    report.finish(report.run)
                 if "share" not in facts and "ready" not in facts:
                     report.error = facts.get("error", "")
                     return

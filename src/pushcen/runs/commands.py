@@ -46,7 +46,7 @@ def slurm_script(name: str, lines: Sequence[str], after: str) -> str:
         "# again, what was interrupted goes on, and what is finished is not run again. Options, such as --time and",
         "# --cpus-per-task, may be added here or for sbatch; two minutes before the time is over, everything is saved.",
         "# The table of what is finished so far:",
-        f"# {after}",
+        *(f"# {line}" for line in after.splitlines()),
         'case "$SLURM_ARRAY_TASK_ID" in',
     ]
     wrong = f"SLURM_ARRAY_TASK_ID = '$SLURM_ARRAY_TASK_ID': must be a number from 0 to {last}"
