@@ -17,7 +17,7 @@ from pushcen.cli import app
 from pushcen.config import load_config
 from pushcen.runs import Run, RunJob, carry_out, launch, one_by_one
 
-SMALL = ["--clients", "3", "--horizon", "0.5", "--set", "evaluation.every=0.25"]
+SMALL = ["--clients", "4", "--horizon", "1"]
 WORLDS = ["compare", "--methods", "pushcen,async-dfedavg", "--seeds", "2", "--over", "data.alpha=0.1,1.0", *SMALL]
 MINE = """
 from dataclasses import dataclass
@@ -118,20 +118,20 @@ def test_the_commands_of_a_list_give_the_same_bytes_and_can_be_run_again(in_turn
 
 def test_python_takes_seeds_points_and_jobs_and_uses_what_is_there(in_turn):
     before = {file: file.stat().st_mtime_ns for file in in_turn.glob("**/*.json*")}
-    world = {"clients": 3, "horizon": 0.5, "evaluation": {"every": 0.25}}
+    world = {"clients": 4, "horizon": 1.0}
     over = {"data.alpha": [0.1, 1.0]}
     results = pushcen.compare(["pushcen", "async-dfedavg"], seeds=2, over=over, jobs=2, folder=in_turn, **world)
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert "data.alpha=0.1/async-dfedavg-seed-1" in results
     assert len(results) == 8
-    frame = results.frame[results.frame["time"] == 0.5]
+    frame = results.frame[results.frame["time"] == 1.0]
     assert sorted(zip(frame["method"], frame["data.alpha"], frame["seed"], strict=True))[::3] == [
         ("async-dfedavg", 0.1, 0),
         ("async-dfedavg", 1.0, 1),
         ("pushcen", 1.0, 0),
     ]
     assert results.table.to("csv") == (in_turn / "table.csv").read_text()
-    assert [axes.get_title() for axes in results.plot().axes] == ["alpha 0.1", "alpha 1"]
+    assert [axes.get_title("left") for axes in results.plot().axes] == ["alpha 0.1", "alpha 1"]
 
 
 def test_a_method_that_fails_is_named_and_stops_no_other(own):
