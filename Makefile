@@ -39,6 +39,10 @@ figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/python scripts/draw_one_event.py
 	$(BIN)/python scripts/draw_regulariser.py
 	$(BIN)/pushcen compare && cp runs/compare-digits/accuracy.svg docs/pictures/compare_digits.svg
+	$(BIN)/pushcen compare --methods async-dfedavg,pushcen,examples/own_method.py:Clipped --name compare-worlds \
+		--seeds 3 --over data.alpha=0.1,1.0 --jobs 2 --clients 10 --target 80
+	cp runs/compare-worlds/accuracy.svg docs/pictures/compare_worlds.svg
+	cp runs/compare-worlds/accuracy_bytes.svg docs/pictures/compare_worlds_bytes.svg
 
 results: $(READY)  ## every run behind docs/results.md: hours on two cores; it goes on where it was stopped
 	scripts/run_results.sh

@@ -66,9 +66,11 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison(Mapping[str, Result]):
-    """Results by method, all of the same world."""
+    """Results by method, all of the same world; of several worlds, by the name of the run's folder."""
 
     results: dict[str, Result]
+    worlds: tuple[str, ...] = ()
+    """The keys that tell several worlds apart: `seed`, and those of `over`."""
 
     def __getitem__(self, name: str) -> Result:
         return self.results[name]
@@ -81,30 +83,40 @@ class Comparison(Mapping[str, Result]):
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """All rows of all methods, with a column `method`."""
+        """All rows of all runs, with a column `method`, and one for each key that tells their worlds apart."""
         import pandas as pd
 
-        return pd.concat([result.frame.assign(method=name) for name, result in self.items()], ignore_index=True)
+        def rows(run: "Run") -> "pd.DataFrame":
+            known = run.identity()
+            return run.frame().assign(method=run.method, **{key: known.get(key) for key in self.worlds})
+
+        return pd.concat([rows(result.run) for result in self.values()], ignore_index=True)
 
     @property
     def table(self) -> "Table":
-        """One row for each method."""
-        from pushcen.analysis import comparison, group
+        """One row for each method; of several worlds, points across, and differences to the first method."""
+        from pushcen.analysis import comparison, crossed, group
 
-        return comparison(group([result.run for result in self.values()]))
+        runs = [result.run for result in self.values()]
+        if not self.worlds:
+            return comparison(group(runs))
+        return crossed(runs, columns=self.worlds[1:], base=runs[0].method)
 
     def plot(self, figure: str = "") -> "Figure | None":
         """Draw accuracy, delayed, accuracy_bytes, bytes_per_push or mass; None where there is nothing to draw.
 
         Runs that are measured by something else have its name in place of accuracy; it is drawn if nothing is named.
+        Of several worlds there is a panel for each point.
         """
-        from pushcen.analysis import group
+        from pushcen.analysis import cross, group
         from pushcen.analysis.figures import figures_of
         from pushcen.analysis.groups import measure_of
         from pushcen.checks import check_choice
 
-        groups = group([result.run for result in self.values()])
-        figures = figures_of(measure_of(groups))
+        runs = [result.run for result in self.values()]
+        groups = group(runs)
+        panels = cross(runs, columns=self.worlds[1:]).panels() if self.worlds else None
+        figures = figures_of(measure_of(groups), panels=panels)
         figure = figure or next(iter(figures))
         check_choice("figure", figure, tuple(figures))
         return figures[figure][1](groups)
@@ -162,27 +174,72 @@ def compare(
     observers: "Sequence[Observer]" = (),
     track: Sequence[str] = (),
     strict: bool = False,
+    seeds: int = 1,
+    over: Mapping[str, Sequence[Any]] | None = None,
+    jobs: int = 1,
     **settings: Any,
 ) -> Comparison:
-    """Run several methods in the same world: same data, same join times, same first weights.
+    """Run several methods in the same worlds: same data, same join times, same first weights.
 
-    What is finished in `folder` is not run again.
+    Each runs with so many `seeds`, at every point of `over`: `{"data.alpha": [0.1, 1.0]}`; then results go by the names
+    of their folders. `jobs` runs at a time have a process each, which imports the task and the methods by name. What is
+    finished in `folder` is not run again. A run that fails stops no other; at the end it is an error.
 
     >>> results = compare(["pushcen", "independent"], clients=3, horizon=0.5)
     >>> list(results), results["independent"].summary["traffic"]["bytes_sent"]
     (['pushcen', 'independent'], 0)
     """
     from pushcen.analysis import draw_accuracy
-    from pushcen.runs import folder_name, launch
+    from pushcen.checks import check_count
+    from pushcen.config import flat
+    from pushcen.errors import RunError
+    from pushcen.runs import carry_out, method_settings, one_by_one, place, plan_comparison
 
+    check_count("jobs", jobs, 1)
     load, function = _loader(config, task, settings)
-    where, results = _folder(folder), {}
-    for method in methods:
-        chosen = load({"method": _plain_method(method)})
-        at = where / folder_name(chosen.method_name)
-        run = launch(chosen, at, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
-        results[chosen.method_name] = Result(run)
-    return Comparison(results)
+    own = [flat({"method": _plain_method(method)}) for method in methods]
+    named = method_settings([one["method.name"] for one in own], {})
+    for one in own:
+        named[one["method.name"]] |= one
+    if jobs > 1:
+        _check_importable(function, list(named), observers)
+    planned = plan_comparison(load, named, over, seeds)
+    placed = place(planned, _folder(folder))
+    if jobs == 1:
+        reports = one_by_one(placed, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
+    else:
+        reports = carry_out(placed, at_once=jobs, track=track, strict=strict, then=draw_accuracy)
+    if failed := [report for report in reports if not report.done]:
+        said = "\n".join(f"{report.job.name}: {report.error}" for report in failed)
+        raise RunError(f"{len(failed)} of {len(reports)} runs failed:\n{said}") from failed[0].cause
+    done = [Result(report.run) for report in reports]
+    if seeds == 1 and not over:
+        return Comparison(dict(zip(named, done, strict=True)))
+    return Comparison({run.name: one for run, one in zip(planned, done, strict=True)}, ("seed", *(over or {})))
+
+
+def _check_importable(task: "TaskFunction | None", methods: Sequence[str], observers: "Sequence[Observer]") -> None:
+    """Refuse what another process cannot have: objects of this one."""
+    from pushcen.errors import OptionError, PushcenError
+    from pushcen.locate import locate
+
+    if observers:
+        raise OptionError("observers: are objects of this process, and with jobs > 1 runs are in others; use track")
+    if main := [name for name in methods if name.startswith("__main__:")]:
+        raise OptionError(f"methods = {main[0]!r}: with jobs > 1 it must be in a module, which other processes import")
+    if task is None:
+        return
+    name = _task_name(task)
+    try:
+        found = None if name.startswith("__main__:") else locate(name, "task")
+    except PushcenError:
+        found = None
+    if found is not task:
+        raise OptionError(f"task = {name!r}: with jobs > 1 it must be in a module, which other processes import")
+
+
+def _task_name(task: "TaskFunction") -> str:
+    return f"{task.__module__}:{getattr(task, '__qualname__', type(task).__qualname__)}"
 
 
 def _loader(
@@ -196,7 +253,7 @@ def _loader(
     if isinstance(task, str):
         changed["task.function"] = task
     elif task is not None:
-        changed["task.function"] = f"{task.__module__}:{getattr(task, '__qualname__', type(task).__qualname__)}"
+        changed["task.function"] = _task_name(task)
     function = None if isinstance(task, str) else task
     return lambda more: load_config(source, changed | flat(more)), function
 

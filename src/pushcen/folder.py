@@ -20,7 +20,7 @@ from pushcen.errors import RunError
 from pushcen.files import write_whole
 
 CONFIG, METRICS, SUMMARY, STATUS = "config.toml", "metrics.jsonl", "summary.json", "status.json"
-CHECKPOINT = "checkpoint"
+CHECKPOINT, TRACEBACK = "checkpoint", "traceback.txt"
 REAL = "real"  # what the summary of a network of real peers has as its `world`
 _LARGEST = {CONFIG: 1 << 20, METRICS: 1 << 31, SUMMARY: 1 << 28}  # bytes; more is no run of ours
 _LONGEST_LINE = 1 << 26
@@ -63,7 +63,8 @@ class Folder:
         """Cut the metrics back to so many bytes, and append to them from there: what came later comes again."""
         if self.path is None:
             return
-        (self.path / SUMMARY).unlink(missing_ok=True)
+        for old in (SUMMARY, TRACEBACK):
+            (self.path / old).unlink(missing_ok=True)
         metrics = self.path / METRICS
         size = metrics.stat().st_size if metrics.exists() else 0
         if size < metrics_bytes:
@@ -95,6 +96,13 @@ class Folder:
         """Write the status of the run: running, finished, interrupted or failed."""
         if self.path is not None:
             write_whole(self.path / STATUS, (as_json({"status": status, **more}, indent=2) + "\n").encode())
+
+    def write_traceback(self, text: str) -> Path | None:
+        """Write where an error came from, if the folder is there; return the file."""
+        if self.path is None or not self.path.is_dir():
+            return None
+        write_whole(self.path / TRACEBACK, text.encode())
+        return self.path / TRACEBACK
 
     def write_summary(self, summary: Row) -> None:
         """Write the summary, whole or not at all."""

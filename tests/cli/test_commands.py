@@ -276,3 +276,29 @@ def test_python_compares_method_objects_and_goes_on_where_it_stopped(tmp_path):
     assert (tmp_path / "pushcen" / "summary.json").stat().st_mtime_ns == before
     with pytest.raises(pushcen.PushcenError, match=r"method\.clusters is 4 there and 8 here"):
         pushcen.compare([PushCen(clusters=8)], **settings)
+
+
+def test_a_table_of_many_worlds_is_laid_out_as_asked_and_refused_before_anything_runs(tmp_path):
+    words = ["compare", "--methods", "pushcen,independent", "--over", "data.alpha=0.1,1.0", *SMALL, "--runs", tmp_path]
+    for wrong, said in {
+        ("--base", "swift"): "base = 'swift': must be one of pushcen",
+        ("--rows", "data.alfa"): "rows = 'data.alfa': must be method, or a key",
+        ("--columns", "seed"): "columns = 'seed': must be method",
+        ("--table", "excel"): "table = 'excel': must be one of markdown",
+        ("--seeds", "0"): "--seeds",
+        ("--jobs", "0"): "--jobs",
+    }.items():
+        assert said in run(*words, *wrong, code=2).stderr
+    assert list(tmp_path.iterdir()) == []
+    shown = run(*words, "--table", "csv").stdout.splitlines()
+    assert "accuracy, alpha 0.1, difference" in shown[0]
+    assert [line.split(",")[0] for line in shown[1:]] == ["PushCen", "Independent"]
+    folder = tmp_path / "compare-digits"
+    assert (folder / "table.csv").read_text().splitlines() == shown
+    across = run(*words, "--rows", "data.alpha", "--columns", "method", "--table", "markdown", "--show").stdout
+    assert across.splitlines()[0].count("PushCen") == 1
+    assert [line.split(" | ")[0] for line in across.splitlines()[2:4]] == ["| alpha 0.1", "| alpha 1"]
+    more = [*words[:2], "pushcen,independent,swift", *words[3:], "--show"]
+    said = run(*more)
+    assert "2 of 6 runs are not finished." in said.stderr
+    assert "Independent" in said.stdout

@@ -13,11 +13,10 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from pushcen.cli import app
-from pushcen.reproduce.campaign import carry_out
 from pushcen.reproduce.experiment import read
-from pushcen.reproduce.plan import RunStore, plan
+from pushcen.reproduce.plan import jobs_of, plan
 from pushcen.reproduce.results import bytes_table, gather, table
-from pushcen.runs import launch
+from pushcen.runs import RunStore, carry_out, launch
 
 DIGITS = {"data.source": "digits", "task.model": "cnn", "data.share": 1.0, "clients": 6, "horizon": 2.0}
 DIGITS |= {"participation.delayed": 0.34, "participation.earliest": 0.5, "participation.latest": 1.0}
@@ -50,7 +49,7 @@ def test_runs_and_tables_are_written(folder):
 def test_what_is_finished_is_not_run_again(folder):
     before = {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
     told = []
-    reports = carry_out(planned(), RunStore(folder / "cifar10-small"), tell=told.append)
+    reports = carry_out(jobs_of(planned(), RunStore(folder / "cifar10-small")), tell=told.append)
     assert all(report.done for report in reports)
     assert len(told) == 4
     assert before == {file: file.stat().st_mtime_ns for file in folder.glob("cifar10-small/**/*")}
@@ -120,7 +119,7 @@ def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
 def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
     runs = plan(read("table5").only(("independent", "pushcen")), "cifar10", "small", 1, DIGITS)
     [bad] = plan(read("table5").only(("swift",)), "cifar10", "small", 1, DIGITS | {"training.device": "cuda:77"})
-    reports = carry_out([bad, *runs], RunStore(tmp_path), tell=lambda report: None)
+    reports = carry_out(jobs_of([bad, *runs], RunStore(tmp_path)))
     assert [report.done for report in reports] == [False, True, True]
     assert "training.device = 'cuda:77': is not there" in reports[0].error
 
@@ -128,9 +127,9 @@ def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):
 def test_a_run_whose_clients_diverge_is_finished_and_every_table_says_so(tmp_path):
     settings = DIGITS | {"training.lr": 1e30}
     runs = plan(read("table5").only(("swift",)), "cifar10", "small", 2, settings)
-    [report, _] = carry_out(runs, RunStore(tmp_path), jobs=2, tell=lambda report: None)
+    [report, _] = carry_out(jobs_of(runs, RunStore(tmp_path)), at_once=2)
     assert (report.done, report.error, report.failed_events > 0) == (True, "", True)
-    [again, _] = carry_out(runs, RunStore(tmp_path), tell=lambda report: None)
+    [again, _] = carry_out(jobs_of(runs, RunStore(tmp_path)))
     assert again.failed_events == report.failed_events
     for name in ("table5", "table1"):
         made = table(read(name), "cifar10", "small", gather(runs, RunStore(tmp_path)))

@@ -8,7 +8,8 @@ from pushcen.errors import ConfigError
 from pushcen.folder import Folder
 from pushcen.reproduce.experiment import SCALES, names, read, world
 from pushcen.reproduce.paper import DATASETS
-from pushcen.reproduce.plan import RunStore, plan, steps
+from pushcen.reproduce.plan import plan, steps
+from pushcen.runs import RunStore
 
 
 @pytest.mark.parametrize(
@@ -72,18 +73,18 @@ def test_a_run_is_found_by_its_config_and_not_by_its_name(tmp_path):
     folder = tmp_path / "any name" / "at all"
     Folder(folder).write_config(one.config.plain())
     store = RunStore(tmp_path)
-    assert store.folder(one) == folder
+    assert store.folder(one.name, one.config) == folder
     assert store.find(one.config).folder == folder
     assert store.find(other.config) is None
-    assert store.folder(other) == tmp_path / other.name
-    assert store.folder(other) == tmp_path / other.name  # decided once
+    assert store.folder(other.name, other.config) == tmp_path / other.name
+    assert store.folder(other.name, other.config) == tmp_path / other.name  # decided once
 
 
 def test_a_name_that_another_run_has_is_not_taken(tmp_path):
     [one, *_] = plan(read("table6"), "cifar10", "small")
     [changed, *_] = plan(read("table6"), "cifar10", "small", settings={"horizon": 3.0})
     Folder(tmp_path / one.name).write_config(one.config.plain())
-    assert RunStore(tmp_path).folder(changed) == tmp_path / f"{one.name}-2"
+    assert RunStore(tmp_path).folder(changed.name, changed.config) == tmp_path / f"{one.name}-2"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from pushcen.analysis import group
 from pushcen.config import Config, load_config
 from pushcen.errors import PushcenError, RunError
 from pushcen.folder import Folder, read_config
-from pushcen.reproduce.plan import RunStore
-from pushcen.runs import Run, folder_for, identity_in, launch
+from pushcen.runs import Run, RunStore, folder_for, identity_in, launch
 from pushcen.simulation import simulate_world
 from tests.runs.made import make_run
 from tests.simulation import worlds

@@ -119,10 +119,11 @@ def _failures(label: str, run: Run) -> str:
     return f"{label}: compute events that failed: {'; '.join(told[:3])}{more}"
 
 
-def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
-    """Return a table of a figure at every point of a sweep, and its difference to the first point on the same seeds.
+def sweep(groups: Mapping[str, Group], figure: str = "", bases: Mapping[str, str] | None = None) -> Table:
+    """Return a table of a figure at every point of a sweep, and its difference to another point on the same seeds.
 
-    Without a name the figure is what the runs are measured by.
+    Without a name the figure is what the runs are measured by. `bases` has the point that each is compared with; the
+    first, where it has none.
     """
     shown = quantity([run for group in groups.values() for run in group.runs], figure)
     columns = [
@@ -135,15 +136,19 @@ def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
         Column("sent", size),
     ]
     rows: list[list[Any]] = []
-    base: dict[int, float] | None = None
+    values = {
+        label: {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(shown.name)) is not None}
+        for label, group in groups.items()
+    }
+    start = next((label for label, by_seed in values.items() if by_seed), "")
+    to = {label: (bases or {}).get(label, start) for label in groups}
     for label, group in groups.items():
-        by_seed = {int(run.config.get("seed", 0)): v for run in group.runs if (v := run.number(shown.name)) is not None}
+        by_seed, base = values[label], values.get(to[label], {})
         if not by_seed:
             rows.append([label, 0, None, None, None, None, None])
             continue
         found = interval(list(by_seed.values()))
-        difference = None if base is None else paired_by(by_seed, base)
-        base = by_seed if base is None else base
+        difference = paired_by(by_seed, base) if to[label] != label else None
         rows.append(
             [
                 label,
@@ -155,7 +160,8 @@ def sweep(groups: Mapping[str, Group], figure: str = "") -> Table:
                 group.mean("bytes_sent"),
             ]
         )
-    notes = ["difference: to the first point, paired by seed; intervals by Student's t over seeds"]
+    which = "the first point" if len(set(to.values())) < 2 else "the first point of the same world"
+    notes = [f"difference: to {which}, paired by seed; intervals by Student's t over seeds"]
     return Table("", columns, rows, notes + caveats((label, group.runs) for label, group in groups.items()))
 
 

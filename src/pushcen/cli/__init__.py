@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import codec, data, network, new, peer, report, reproduce, simulate
+from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate, sweep
 from pushcen.errors import TransientError
 
 
@@ -77,8 +77,8 @@ app = typer.Typer(
 for _command in (
     new.new,
     simulate.simulate,
-    simulate.compare,
-    simulate.sweep,
+    compare.compare,
+    sweep.sweep,
     report.report,
     reproduce.reproduce,
     report.export,

@@ -24,6 +24,29 @@ Track = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict", help="End the run if training diverges at one client [the others go on].")
 ]
+Over = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=A,B,...", help="Such as data.alpha=0.1,0.4,1.0; may be repeated.")
+]
+Seeds = Annotated[int, typer.Option(min=1, help="How many seeds, from `seed` on.")]
+Jobs = Annotated[
+    int,
+    typer.Option(min=1, help="Runs at a time, a process each; they share the cores [one by one]", show_default=False),
+]
+ListOnly = Annotated[
+    bool, typer.Option("--list", help="Run nothing: print a command for each run, to be run anywhere, in any order.")
+]
+Slurm = Annotated[Path | None, typer.Option(help="Run nothing: write an array job for a Slurm cluster into this file.")]
+ShowOnly = Annotated[bool, typer.Option("--show", help="Run nothing: show the table of what is finished.")]
+Rows = Annotated[str, typer.Option(metavar="KEYS", help="A table with these down: method, or keys.")]
+Columns = Annotated[str, typer.Option(metavar="KEYS", help="And these across, such as data.alpha.")]
+Base = Annotated[str, typer.Option(metavar="ROW", help="The row that others are compared with, by seed.")]
+FigureName = Annotated[
+    str, typer.Option("--figure", help="What that table shows: accuracy, delayed_best, ... [the metric].")
+]
+Target = Annotated[
+    list[float] | None, typer.Option(help="What it took to reach this value of the metric; may be repeated.")
+]
+TableForm = Annotated[str | None, typer.Option("--table", help="Only print the table: markdown, latex, csv or html.")]
 Changed = dict[str, Any]
 """Settings by the keys of the config: what a command made by `with_flags` gets."""
 

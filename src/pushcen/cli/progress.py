@@ -13,8 +13,7 @@ from pushcen.analysis.units import duration, size
 from pushcen.measure import ACCURACY, read
 
 if TYPE_CHECKING:
-    from pushcen.reproduce.campaign import Report
-    from pushcen.reproduce.plan import Planned
+    from pushcen.runs import Report, RunJob
 
 _RUN_LINE_EVERY = 10.0  # seconds, where there is no terminal to draw on
 _CAMPAIGN_LINE_EVERY = 60.0
@@ -89,7 +88,7 @@ class RunProgress:
 class CampaignProgress:
     """Bars for many runs; where there is no terminal, a line for each run that ends."""
 
-    def __init__(self, runs: "Sequence[Planned]", console: Console) -> None:
+    def __init__(self, runs: "Sequence[RunJob]", console: Console) -> None:
         self._runs, self._console = len(runs), console
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -121,7 +120,7 @@ class CampaignProgress:
     def tell(self, report: "Report") -> None:
         """Show how far a run is."""
         with self._lock:
-            name = report.planned.name
+            name = report.job.name
             first = name not in self._shares
             self._shares[name] = 1.0 if report.done else report.share
             if first:
@@ -136,7 +135,7 @@ class CampaignProgress:
                 self._print(report, first, over)
 
     def _draw(self, report: "Report", over: bool) -> None:
-        name = report.planned.name
+        name = report.job.name
         if over:
             if name in self._tasks:
                 self._bar.remove_task(self._tasks.pop(name))
@@ -154,10 +153,10 @@ class CampaignProgress:
             done = sum(self._shares.values())
             new = done - self._there
             left = (self._runs - done) * (now - self._begun) / new if new > 0 else None
-            share = self._shares[report.planned.name]
+            share = self._shares[report.job.name]
             facts = report.error or f"{100 * share:.0f} %, {_facts(report)}"
             self._console.print(
-                f"{self._ended} of {self._runs} runs, {duration(left)} left. {report.planned.name}: {facts}",
+                f"{self._ended} of {self._runs} runs, {duration(left)} left. {report.job.name}: {facts}",
                 highlight=False, markup=False, soft_wrap=True,
             )  # fmt: skip
 

@@ -6,21 +6,21 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pushcen.cli.options import Base, Columns, FigureName, Rows, TableForm, Target
+
 
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or folders that hold some.")],
     out: Annotated[Path | None, typer.Option(help="The folder to write to [`report` in the first one].")] = None,
     formats: Annotated[str, typer.Option(help="Of figures, separated by commas: png, svg, pdf.")] = "png,svg",
-    table: Annotated[str | None, typer.Option(help="Only print the table: markdown, latex, csv or html.")] = None,
+    table: TableForm = None,
     theory: Annotated[bool, typer.Option("--theory", help="Only print the theorem's terms, as measured.")] = False,
     title: Annotated[str | None, typer.Option(help="The page's heading [what it compares].")] = None,
-    rows: Annotated[str, typer.Option(metavar="KEYS", help="A table with these down: method, or keys.")] = "",
-    columns: Annotated[str, typer.Option(metavar="KEYS", help="And these across, such as data.alpha.")] = "",
-    base: Annotated[str, typer.Option(metavar="ROW", help="The row that others are compared with, by seed.")] = "",
-    figure: Annotated[str, typer.Option(help="What that table shows: accuracy, delayed_best, ... [the metric].")] = "",
-    target: Annotated[
-        list[float] | None, typer.Option(help="What it took to reach this value of the metric; may be repeated.")
-    ] = None,
+    rows: Rows = "",
+    columns: Columns = "",
+    base: Base = "",
+    figure: FigureName = "",
+    target: Target = None,
 ) -> None:
     """Make figures and one self-contained HTML page; runs that differ only in their seeds become one curve.
 

@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from pushcen.cli.campaign import end_on_failure, in_processes
 from pushcen.cli.options import Set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pushcen.analysis.table import Table
-    from pushcen.reproduce.campaign import Report
     from pushcen.reproduce.experiment import Experiment
-    from pushcen.reproduce.plan import Planned, RunStore
+    from pushcen.reproduce.plan import Planned
+    from pushcen.runs import Run, RunStore
 
 COUNTED = ("table2", "table3", "appendix")
 
@@ -66,8 +67,9 @@ def reproduce(
             typer.echo()
         return
     from pushcen.reproduce.experiment import read
-    from pushcen.reproduce.plan import RunStore, plan
     from pushcen.reproduce.plan import collect as copy
+    from pushcen.reproduce.plan import plan
+    from pushcen.runs import RunStore
 
     chosen = read(what).only(tuple(filter(None, rows.replace(" ", "").split(","))), tuple(alpha or ()))
     dataset = dataset or "cifar10"
@@ -98,28 +100,23 @@ def _counted(what: str, dataset: str | None) -> "Sequence[Table]":
 
 
 def _carry_out(planned: "list[Planned]", store: "RunStore", jobs: int, executor: str, address: str) -> None:
-    from pushcen.cli.progress import CampaignProgress
-    from pushcen.reproduce.campaign import carry_out
+    from pushcen.reproduce.plan import jobs_of
     from pushcen.simulation import ExecutorOptions
 
     kind = ExecutorOptions(kind=executor, workers=0 if executor == "ray" else 1, address=address)
     at_once = jobs or (1 if executor == "ray" else ExecutorOptions().size)
-    console = Console(stderr=True)
-    try:
-        with CampaignProgress(planned, console) as progress:
-            reports = carry_out(planned, store, jobs=at_once, executor=kind, tell=progress.tell)
-    except KeyboardInterrupt:
-        console.print("interrupted; everything is saved. Run the same command to go on.", highlight=False)
-        raise typer.Exit(130) from None
-    if failed := [report for report in reports if not report.done]:
-        _fail(failed, console)
+    end_on_failure(in_processes(jobs_of(planned, store, kind), at_once, then=_finish))
 
 
-def _fail(failed: "list[Report]", console: Console) -> None:
-    for report in failed:
-        console.print(f"{report.planned.name}: {report.error or 'was interrupted'}", markup=False, highlight=False)
-    console.print(f"{len(failed)} runs are not finished; run the same command to go on.", highlight=False)
-    raise typer.Exit(1)
+def _finish(run: "Run") -> None:
+    """Draw a run; nothing will go on from it, and the checkpoints of hundreds are many gigabytes."""
+    import shutil
+
+    from pushcen.analysis import draw_accuracy
+    from pushcen.folder import CHECKPOINT
+
+    draw_accuracy(run)
+    shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
 
 
 def _write(

@@ -1,18 +1,17 @@
 """From an experiment to its runs: which config, which seed, which folder; and which of them are there already."""
 
-import contextlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pushcen.analysis.table import Column, Table
 from pushcen.config import Config, load_config
-from pushcen.errors import PushcenError
 from pushcen.folder import CONFIG, METRICS, SUMMARY
 from pushcen.reproduce.experiment import Experiment, Row, world
-from pushcen.runs import Run, identity_in, numbered
+from pushcen.runs import RunJob, RunStore
+from pushcen.simulation import ExecutorOptions
 
 
 @dataclass(frozen=True)
@@ -48,31 +47,10 @@ def plan(
     ]
 
 
-class RunStore:
-    """Run folders by what their configs say: the same run serves every table that has it, under whatever name.
-
-    New runs go below `root`; finished ones are also looked for below `also`.
-    """
-
-    def __init__(self, root: Path, also: Sequence[Path] = ()) -> None:
-        self.root = root
-        self._found: dict[frozenset[Any], Path] = {}
-        for folder in _folders([root, *also]):
-            with contextlib.suppress(PushcenError):  # what is no run is not looked for
-                self._found.setdefault(frozenset(identity_in(folder).items()), folder)
-
-    def find(self, config: Config) -> Run | None:
-        """Return the run of a config, finished or not, if it is there."""
-        folder = self._found.get(frozenset(config.identity().items()))
-        return None if folder is None else Run.open(folder)
-
-    def folder(self, planned: Planned) -> Path:
-        """Return where a run is, or is to be."""
-        key = frozenset(planned.config.identity().items())
-        if key not in self._found:
-            taken, names = set(self._found.values()), numbered(self.root, planned.name)
-            self._found[key] = next(folder for folder in names if folder not in taken and not folder.exists())
-        return self._found[key]
+def jobs_of(runs: Sequence[Planned], store: RunStore, executor: ExecutorOptions | None = None) -> list[RunJob]:
+    """Return what to carry out, on this executor, and where."""
+    kind = executor or ExecutorOptions(workers=1)
+    return [RunJob(run.name, replace(run.config, executor=kind), store.folder(run.name, run.config)) for run in runs]
 
 
 def collect(runs: Sequence[Planned], store: RunStore, folder: Path) -> int:
@@ -83,7 +61,7 @@ def collect(runs: Sequence[Planned], store: RunStore, folder: Path) -> int:
         run = store.find(planned.config)
         if run is None or not run.finished or there.find(planned.config) is not None:
             continue
-        into = there.folder(planned)
+        into = there.folder(planned.name, planned.config)
         into.mkdir(parents=True)
         for name in (CONFIG, METRICS, SUMMARY):
             shutil.copyfile(run.folder / name, into / name)
@@ -93,11 +71,6 @@ def collect(runs: Sequence[Planned], store: RunStore, folder: Path) -> int:
 
 def _config(row: Row, alpha: float, seed: int, dataset: str, scale: str, settings: Mapping[str, Any]) -> Config:
     return load_config(world(dataset, scale), row.at(scale) | {"data.alpha": alpha, "seed": seed} | dict(settings))
-
-
-def _folders(roots: Iterable[Path]) -> Iterator[Path]:
-    for root in roots:
-        yield from sorted(file.parent for file in root.glob(f"**/{CONFIG}"))
 
 
 def describe(experiment: Experiment, runs: Sequence[Planned], store: RunStore, where: str) -> Table:

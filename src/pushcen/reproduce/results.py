@@ -14,8 +14,8 @@ from pushcen.errors import RunError
 from pushcen.measure import ACCURACY, Measure
 from pushcen.reproduce import paper
 from pushcen.reproduce.experiment import Experiment, Row
-from pushcen.reproduce.plan import Planned, RunStore
-from pushcen.runs import Run
+from pushcen.reproduce.plan import Planned
+from pushcen.runs import Run, RunStore
 
 
 @dataclass(frozen=True)

@@ -137,14 +137,15 @@ def find_runs(folders: Iterable[Path]) -> list[Run]:
     """
     runs: dict[Path, Run] = {}
     for folder in folders:
-        found = [folder] if (folder / CONFIG).is_file() else _inside(folder)
+        found = [folder] if (folder / CONFIG).is_file() else folders_in(folder)
         if not found:
             raise RunError(f"{folder}: no such folder" if not folder.is_dir() else f"{folder}: holds no run")
         runs |= {path.resolve(): Run.open(path) for path in found}
     return list(runs.values())
 
 
-def _inside(folder: Path) -> list[Path]:
+def folders_in(folder: Path) -> list[Path]:
+    """Return the folders of runs in a folder, at most two folders deep, oldest first."""
     found = [file for pattern in (f"*/{CONFIG}", f"*/*/{CONFIG}") for file in folder.glob(pattern)]
     return [file.parent for file in sorted(found, key=lambda file: (file.stat().st_mtime_ns, file))]
 

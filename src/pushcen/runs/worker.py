@@ -5,18 +5,16 @@ It ends when its input ends, so it does not outlive who started it. On SIGINT it
 
 import json
 import os
-import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from pushcen.analysis import draw_accuracy
 from pushcen.config import load_config
-from pushcen.errors import PushcenError
-from pushcen.folder import CHECKPOINT
 from pushcen.measure import ACCURACY, read, written
-from pushcen.runs import launch
-from pushcen.simulation import Quiet
+from pushcen.runs.campaign import why
+from pushcen.runs.launch import launch
+from pushcen.simulation import ExecutorOptions, Quiet
 
 
 class _Tell(Quiet):
@@ -46,23 +44,28 @@ class _Tell(Quiet):
 
 def main() -> None:
     """Carry out jobs until the input ends."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs would ignore it
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed is no report
-    tell = _Tell(out)
     try:
+        _Tell(out).say(ready=True)
         for line in sys.stdin:
-            job = json.loads(line)
-            try:
-                run = launch(load_config(job["config"]), Path(job["folder"]), observers=[tell], then=draw_accuracy)
-                if run.finished:  # nothing will go on from it, and hundreds of them are many gigabytes
-                    shutil.rmtree(run.folder / CHECKPOINT, ignore_errors=True)
-                failed = int(run.number("failed_events") or 0)
-                value, known = run.number(run.measure.name), written([run.measure])
-                tell.say(done=run.finished, value=value, failed_events=failed, **known)
-            except PushcenError as error:
-                tell.say(error=str(error))
+            _carry_out(json.loads(line), _Tell(out))
     except (KeyboardInterrupt, BrokenPipeError):
         os._exit(130)
+
+
+def _carry_out(job: dict[str, Any], tell: _Tell) -> None:
+    folder, executor = Path(job["folder"]), ExecutorOptions(**job["executor"])
+    sys.path += [part for part in job["path"] if part not in sys.path]  # what can be imported there can be here
+    try:
+        config = load_config(job["config"])
+        run = launch(config, folder, executor=executor, observers=[tell], track=job["track"], strict=job["strict"])
+        tell.say(done=run.finished)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        tell.say(error=why(error, folder))
 
 
 if __name__ == "__main__":
