@@ -86,11 +86,11 @@ def test_of_a_metric_that_falls_the_lowest_is_best(runs):
 def test_what_is_missing_is_a_dash_or_counted(runs):
     lacking = [run for run in runs if not (run.method == "swift" and run.config["data"]["alpha"] == 0.1)]
     table = crossed(lacking[:-1], "method", "data.alpha", base="swift")
-    [*_] = table.notes
     assert table.cells()[0][1] == "-"
     assert "0 of 3 seeds: SWIFT at alpha 0.1." in table.notes
     assert "2 of 3 seeds: Independent at alpha 0.1." in table.notes
     assert "\n" not in table.cells()[1][1]  # there is nothing to be compared with
+    assert table.cells()[1][-1].endswith("]\n1 of 2 points")
 
 
 def test_runs_that_are_not_finished_are_left_out_and_named(runs):
@@ -174,6 +174,8 @@ def test_what_is_not_there_is_refused_with_what_is(runs):
         match=r"columns = 'data.alfa': no run has such a key; the runs differ in method, data.alpha, method.name",
     ):
         crossed(runs, "method", "data.alfa")
+    with pytest.raises(OptionError, match="alpha 1: runs differ in method, too: name that in rows or columns"):
+        crossed(runs, "data.alpha")
     with pytest.raises(OptionError, match="rows = 'seed': seeds are what means are over"):
         crossed(runs, "seed")
     with pytest.raises(OptionError, match="columns = 'method': must not be among the rows, too"):
@@ -218,3 +220,12 @@ def test_figures_are_drawn_point_by_point(runs):
         "alpha 1": ["SWIFT", "PushCen", "Independent"],
     }
     assert {len(group.runs) for groups in panels.values() for group in groups} == {3}
+
+
+def test_a_note_names_few_of_many_cells(tmp_path):
+    runs = [made(tmp_path, "pushcen", alpha / 10, seed, 0.5) for alpha in range(1, 9) for seed in range(2)]
+    table = crossed([*runs, made(tmp_path, "swift", 0.1, 0, 0.5)], "method", "data.alpha")
+    assert (
+        "0 of 2 seeds: SWIFT at alpha 0.2; SWIFT at alpha 0.3; SWIFT at alpha 0.4; SWIFT at alpha 0.5 and 3 more cells."
+        in (table.notes)
+    )

@@ -87,14 +87,14 @@ def test_the_best_are_all_that_may_be_the_best():
         "worse": {0: 0.5, 1: 0.4, 2: 0.45},
         "one seed": {1: 0.7},
     }
-    assert best_set(scores, higher=True) == {"best", "as good", "one seed"}
+    assert best_set(scores, higher=True) == {"best", "as good"}
     lower = {name: {seed: -value for seed, value in own.items()} for name, own in scores.items()}
-    assert best_set(lower, higher=False) == {"best", "as good", "one seed"}
+    assert best_set(lower, higher=False) == {"best", "as good"}
 
 
 def test_a_lucky_single_seed_is_not_what_others_are_compared_with():
     scores = {"lucky": {0: 0.99}, "a": {0: 0.9, 1: 0.8, 2: 0.85}, "b": {0: 0.5, 1: 0.41, 2: 0.44}}
-    assert best_set(scores, higher=True) == {"lucky", "a"}
+    assert best_set(scores, higher=True) == {"a"}
 
 
 def test_one_seed_makes_nothing_best():

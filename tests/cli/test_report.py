@@ -37,6 +37,14 @@ def test_six_methods_at_three_alphas_with_three_seeds():
     assert rows[1]["until 60 %, alpha 0.1, reached"] == "2"
 
 
+def test_the_page_of_commands_shows_what_the_command_prints():
+    page = (SMALL.parents[1] / "docs" / "commands.md").read_text("utf-8")
+    shown = [line for line in page.splitlines() if line.startswith("| ") and "± " in line]
+    printed = report(*CROSSED, "--table", "markdown").stdout.splitlines()
+    assert len(shown) == 3
+    assert all(any(line.startswith(row.removesuffix(" |")) for line in printed) for row in shown)
+
+
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
@@ -58,7 +66,7 @@ def test_what_cannot_be_is_told_with_what_can():
         (["--columns", "data.alpha", "--base", "fedavg"], "base = 'fedavg': there is no such row; rows are 'PushCen'"),
         (["--target", "0.6"], "target = 0.6: must be in percent, as accuracy is: 60 for 60 %"),
         (["--figure", "speed"], "figure = 'speed': no run has it; they have accuracy"),
-        (["--rows", "data.alpha"], "alpha 0.1: runs differ in "),
+        (["--rows", "data.alpha"], "alpha 0.1: runs differ in method.feedback, method.full_after, "),
     ):
         assert said in " ".join(report(*FOLDERS, *words, code=2).stderr.split())
 

@@ -125,6 +125,16 @@ def test_an_interrupted_run_ends_in_the_same_bytes(tmp_path, name):
     assert files(tmp_path / "broken") == files(tmp_path / "straight")
 
 
+def test_a_run_notes_when_each_row_was_there_unless_it_was_resumed(tmp_path):
+    times = run(tmp_path / "straight", horizon=4.0)["times"]
+    rows = (tmp_path / "straight" / "metrics.jsonl").read_text().splitlines()
+    assert len(times["rows"]) == len(rows)
+    assert 0 <= times["rows"][0] <= times["rows"][-1] <= times["run"] + 0.001
+    assert times["rows"] == sorted(times["rows"])
+    run(tmp_path / "broken", horizon=4.0, observer=Stops(2))
+    assert "rows" not in run(tmp_path / "broken", horizon=4.0, resume=True)["times"]
+
+
 PROGRAM = """
 import sys
 from pushcen.simulation import CheckpointOptions

@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from pushcen.analysis.table import Column, Table
 from pushcen.analysis.targets import check_target, costs, target_column, target_note
 from pushcen.runs import Run
 
+_NAMED = 4  # cells that a note names, of those that lack seeds
 Scores = Mapping[int, float]
 """A figure by seed."""
 
@@ -39,9 +40,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Overall:
-    """The difference of a row to the base over all points, each seed's mean over them being one sample."""
+    """The difference of a row to the base over all points that both have: a seed's mean over them is one sample."""
 
     difference: Interval
+    points: int
+    """How many points these are."""
     p: float | None = None
     """By flips of whole seeds, corrected by Holm's method for there being several rows; None below six seeds."""
     exploratory: float | None = None
@@ -109,14 +112,14 @@ def _overall(scores: Sequence[Sequence[Scores]], base: int) -> dict[int, Overall
         pairs = [(mine, its) for mine, its in zip(own, scores[base], strict=True) if mine.keys() & its.keys()]
         if row == base or not pairs:
             continue
-        seeds = sorted(set.intersection(*(mine.keys() & its.keys() for mine, its in pairs)))
+        seeds = [seed for seed in pairs[0][0] if all(seed in mine and seed in its for mine, its in pairs)]
         if seeds:
             differences = [[mine[seed] - its[seed] for mine, its in pairs] for seed in seeds]
             whole[row] = [statistics.fmean(one) for one in differences]
             single[row] = [value for one in differences for value in one]
-            found[row] = Overall(interval(whole[row]))
+            found[row] = Overall(interval(whole[row]), len(pairs))
     p, exploratory = _tested(whole), _tested(single) if len(scores[base]) > 1 else {}
-    return {row: Overall(one.difference, p.get(row), exploratory.get(row)) for row, one in found.items()}
+    return {row: replace(one, p=p.get(row), exploratory=exploratory.get(row)) for row, one in found.items()}
 
 
 def _tested(samples: Mapping[int, Sequence[float]]) -> dict[int, float]:
@@ -150,12 +153,13 @@ def _overall_column(shown: Quantity, base: str, points: int) -> Column:
         "low": lambda whole: whole.difference.low,
         "high": lambda whole: whole.difference.high,
         "seeds": lambda whole: whole.difference.runs,
+        "points": lambda whole: whole.points,
         "p (Holm)": lambda whole: whole.p,
         "p, exploratory (Holm)": lambda whole: whole.exploratory,
     }
     return Column(
         f"to {base}" + (", all points" if points > 1 else ""),
-        partial(_show_overall, shown),
+        partial(_show_overall, shown, points),
         parts={f"{name}, {part}": partial(_of, number) for part, number in parts.items()},
     )
 
@@ -171,11 +175,12 @@ def _show(shown: Quantity, cell: Cell | None) -> str:
     return f"{value}\n{_interval(shown, cell.difference)}" if cell.difference else value
 
 
-def _show_overall(shown: Quantity, whole: Overall | None) -> str:
+def _show_overall(shown: Quantity, points: int, whole: Overall | None) -> str:
     if whole is None:
         return "-"
-    shown_p = "" if whole.p is None else f"\np = {whole.p:.2g}"
-    return _interval(shown, whole.difference) + shown_p
+    p = "" if whole.p is None else f"p = {whole.p:.2g}"
+    lacking = "" if whole.points == points else f"{whole.points} of {points} points"
+    return "\n".join(filter(None, (_interval(shown, whole.difference), ", ".join(filter(None, (p, lacking))))))
 
 
 def _interval(shown: Quantity, found: Interval) -> str:
@@ -215,11 +220,9 @@ def _notes(
 ) -> list[str]:
     """Return what the table means, how little it shows, and what is missing in it."""
     most, all_seeds = max(len(values) for row in scores for values in row), len(crossing.seeds)
-    what = (
-        f"{shown.heading}: each client's own test data at the end, mean over clients"
-        if shown.measure
-        else shown.heading
-    )
+    what = shown.heading
+    if shown.measure and shown.name == shown.measure.name:
+        what += ": each client's own test data at the end, mean over clients"
     notes = [f"{what}; then mean ± standard deviation (SD) over {most} seeds." if most > 1 else f"{what}; one seed."]
     if base is not None:
         notes.append(
@@ -241,7 +244,10 @@ def _notes(
         for at, values in enumerate(own):
             if len(values) < all_seeds:
                 lacking.setdefault(f"{len(values)} of {all_seeds} seeds", []).append(_where(crossing, row, at))
-    return notes + [f"{count}: {', '.join(cells)}." for count, cells in sorted(lacking.items())]
+    for count, cells in sorted(lacking.items()):
+        more = f" and {len(cells) - _NAMED} more cells" if len(cells) > _NAMED else ""
+        notes.append(f"{count}: {'; '.join(cells[:_NAMED])}{more}.")
+    return notes
 
 
 def _few(seeds: int) -> list[str]:

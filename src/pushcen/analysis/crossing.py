@@ -25,7 +25,7 @@ class Crossing:
     points: tuple[str, ...]
     """What the columns are called."""
     cells: Mapping[tuple[int, int], Mapping[int, Run]]
-    seeds: tuple[int, ...]
+    seeds: frozenset[int]
     """All seeds that some run has."""
     names: tuple[frozenset[str], ...]
     """What else each row goes by: its method's name, or its value."""
@@ -71,6 +71,8 @@ def cross(runs: Sequence[Run], rows: str | Sequence[str] = METHOD, columns: str 
         at, settings = (row, point), {key: value for key, value in own.items() if key != _SEED}
         where = " at ".join(filter(None, (row_labels[row], point_labels[point])))
         if different := differences(settings, first.setdefault(at, settings)):
+            if "method.name" in different:
+                different = [METHOD, *(key for key in different if not key.startswith("method."))]
             raise OptionError(
                 f"{where}: runs differ in {', '.join(different)}, too: name that in rows or columns, or show fewer runs"
             )
@@ -85,7 +87,7 @@ def cross(runs: Sequence[Run], rows: str | Sequence[str] = METHOD, columns: str 
     if len(down) == 1 and down[0] != METHOD:
         values = dict(zip(row_of, (own.get(down[0]) for own in identities), strict=True))
         names = [{str(values[row]).lower()} for row in range(len(row_labels))]
-    seeds = tuple(sorted({own[_SEED] for own in identities}))
+    seeds = frozenset(own[_SEED] for own in identities)
     return Crossing(", ".join(down), row_labels, point_labels, cells, seeds, tuple(map(frozenset, names)), tuple(notes))
 
 
@@ -100,13 +102,16 @@ def _keys(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
 def _check_keys(down: Sequence[str], across: Sequence[str], identities: Sequence[Mapping[str, Any]]) -> None:
     if both := [key for key in down if key in across]:
         raise OptionError(f"columns = {both[0]!r}: must not be among the rows, too")
-    values = {key: {own[key] for own in identities if key in own} for own in identities for key in own}
+    values: dict[str, set[Any]] = {}
+    for own in identities:
+        for key, value in own.items():
+            values.setdefault(key, set()).add(value)
     differ = ", ".join([METHOD, *sorted(key for key, some in values.items() if len(some) > 1 and key != _SEED)])
     for name, keys in (("rows", down), ("columns", across)):
         for key in keys:
             if key == _SEED:
                 raise OptionError(f"{name} = {key!r}: seeds are what means are over; the runs differ in {differ}")
-            if key != METHOD and not any(key in own for own in identities):
+            if key != METHOD and key not in values:
                 raise OptionError(f"{name} = {key!r}: no run has such a key; the runs differ in {differ}")
 
 

@@ -129,7 +129,8 @@ def holm(p_values: Mapping[Name, float]) -> dict[Name, float]:
 def best_set(scores: Mapping[Name, Mapping[int, float]], *, higher: bool) -> set[Name]:
     """Return all that may be the best: whose difference to the best mean, seed by seed, has an interval with 0 in it.
 
-    The best mean is that of the best among those with the most seeds. One seed tells nobody apart: then there is none.
+    The best mean is that of the best among those with the most seeds. What has but one seed in common with it has no
+    interval, and is not among them; if nothing has two seeds, nothing is the best.
 
     >>> best_set({"a": {0: 0.9, 1: 0.8}, "b": {0: 0.88, 1: 0.81}, "c": {0: 0.3, 1: 0.2}}, higher=True) == {"a", "b"}
     True
@@ -140,4 +141,4 @@ def best_set(scores: Mapping[Name, Mapping[int, float]], *, higher: bool) -> set
     means = {name: statistics.fmean(own.values()) for name, own in scores.items() if len(own) == most}
     best = (max if higher else min)(means, key=means.__getitem__)
     differences = {name: paired_by(own, scores[best]) for name, own in scores.items()}
-    return {name for name, own in differences.items() if own is not None and own.contains(0)}
+    return {name for name, own in differences.items() if own is not None and own.runs > 1 and own.contains(0)}

@@ -38,7 +38,7 @@ def report(
         for run in runs:
             console.print(theory_table(run).rich())
         return
-    groups, targets = group(runs), target or []
+    groups, targets = group(runs), list(dict.fromkeys(target or []))
     if rows or columns or base or figure:
         crossing = cross(runs, rows, columns)
         shown = ReportContent(crossed_table(crossing, base, figure, targets), groups, crossing.panels(), targets)
