@@ -164,7 +164,7 @@ def test_python_names_what_failed_and_why_and_what_other_processes_cannot_have(o
 
 def longer(own, seed, **more):
     """A run that is busy for a while, and saves itself all the time."""
-    world = {"task.function": "mine:lines", "clients": 4, "horizon": 30.0, "checkpoint.seconds": 0.2, "seed": seed}
+    world = {"task.function": "mine:lines", "clients": 4, "horizon": 15.0, "checkpoint.seconds": 0.2, "seed": seed}
     return load_config("digits", world | {"executor.ahead": 2, "executor.workers": 1} | more)
 
 
@@ -199,6 +199,7 @@ def open_files(pid):
     return " ".join(str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink())
 
 
+@pytest.mark.slow
 def test_one_ctrl_c_saves_all_that_is_running_and_the_same_command_goes_on(own):
     words = ["sweep", "--task", "mine:lines", "--clients", "4", "--horizon", "30", "--workers", "1", "--seeds", "2"]
     words += ["--set", "executor.ahead=2", "--jobs", "2", "--runs", "runs"]

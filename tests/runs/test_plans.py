@@ -95,7 +95,8 @@ def test_an_option_goes_to_the_methods_that_have_it_at_every_point():
         (["data.alpha"], "must be KEY=VALUE,VALUE"),
         (["data.alfa=1"], "Did you mean data.alpha"),
         (["data.alpha=-1"], "data.alpha"),
-        (["data.partition=iid,i_d"], "data.partition"),
+        (["task.weights=a/b,a_b"], "two runs would have this folder"),
+        (["task.weights=" + "a" * 300], "too long for the name of a folder"),
     ],
 )
 def test_points_that_cannot_be_compared_are_refused_by_name(over, said):

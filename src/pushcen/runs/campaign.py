@@ -192,6 +192,7 @@ class _Worker(threading.Thread):
         try:
             while not self._stopped:
                 report = self._waiting.get_nowait()
+                self._news.put(replace(report))
                 self._follow(report)
                 self._news.put(replace(report))
         except queue.Empty:

@@ -24,6 +24,9 @@ Axes = Mapping[str, Sequence[Any]]
 """The values that some keys take, one after the other."""
 
 
+_LONGEST = 240  # bytes of a folder's name; file systems allow 255
+
+
 @dataclass(frozen=True)
 class PlannedRun:
     """One run of many: its folder inside that of all, its point, and what it sets on top of the others' config."""
@@ -188,4 +191,6 @@ def _checked(planned: list[PlannedRun]) -> list[PlannedRun]:
             raise OptionError(f"{run.name} is the same run as {same.name}: leave one of them out")
         if names.setdefault(run.name, run) is not run:
             raise OptionError(f"{run.name}: two runs would have this folder; their values differ too little in writing")
+        if long := [part for part in run.name.split("/") if len(part.encode()) > _LONGEST]:
+            raise OptionError(f"{long[0]:.80}...: is too long for the name of a folder; sweep fewer or shorter values")
     return planned
