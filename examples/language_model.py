@@ -65,7 +65,8 @@ def task(client: int, clients: int) -> pushcen.Task:
     chapters = [text for _, text in sorted(topics.items()) if len(text) > 2000]
     mine = [piece for chapter in chapters[client::clients] for piece in pieces(chapter)][:MOST]
     model = copy.deepcopy(pretrained()[0]) if MODEL else small_model()
-    return pushcen.Task(model, train=[one for at, one in enumerate(mine) if at % 5], test=mine[::5])
+    train = [one for at, one in enumerate(mine) if at % 5]
+    return pushcen.Task(model, train=train, test=mine[::5], metric=["perplexity", "accuracy"])
 
 
 # %% [markdown]

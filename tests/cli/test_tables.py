@@ -93,6 +93,39 @@ def test_sites_that_show_no_rows_make_one_file_of_theirs(tmp_path):
         assert mine.deviation == pytest.approx(theirs.deviation, rel=0.02)
 
 
+def test_a_site_of_one_class_writes_columns_that_are_for_training_with_those_of_others(tmp_path):
+    found, sites = patients.rows(), []
+    for kind in ("ill", "well"):
+        path = patients.write(tmp_path / f"{kind}.csv", [row for row in found if row["outcome"] == kind])
+        sites.append(tmp_path / f"{kind}.json")
+        told = run("data", "columns", path, "--label", "outcome", "--out", sites[-1]).stdout
+        assert f"Not for training yet: its label outcome has one class only, '{kind}'" in told
+    flags = ("--data", tmp_path / "ill.csv", "--clients", 2, "--horizon", 1, "--runs", tmp_path, "--name", "one")
+    refused = run("simulate", *flags, "--set", f"data.columns={sites[0]}", code=2).stderr
+    assert "its label outcome has one class only, 'ill': make one file of it and those of sites" in refused
+    assert "Not for training" not in run("data", "columns", *sites, "--out", tmp_path / "all.json").stdout
+    assert read_columns(tmp_path / "all.json").target.classes == ("ill", "well")
+    run("simulate", *flags, "--set", f"data.columns={tmp_path / 'all.json'}")
+
+
+def test_a_table_is_measured_by_what_is_named(table, tmp_path):
+    flags = ("--data", table, "--label", "outcome", "--clients", 3, "--horizon", 1, "--runs", tmp_path)
+    told = run("simulate", *flags, "--metrics", "AUC, f1", "--name", "one").stdout
+    assert "AUROC, higher is better: on each client's own test data" in told
+    done = Run.open(tmp_path / "one")
+    assert done.config["task"]["metrics"] == "auroc,f1"
+    assert done.measure.name == "auroc"
+    assert done.number("f1") is not None
+    for given, word in {
+        "auroc,acuracy": "task.metrics = 'auroc,acuracy': 'acuracy' is not known: did you mean accuracy? There are",
+        "f1,auc,f1": "task.metrics = 'f1,auc,f1': f1 is there twice",
+        "rmse": "rmse",
+    }.items():
+        assert word in run("simulate", *flags, "--metrics", given, "--name", "two", code=2).stderr
+    own = ("--task", "tests.runtime.tasks:numbers", "--metrics", "mae")
+    assert "brings its metrics, by Task(metric=...); leave one of them out" in run("simulate", *own, code=2).stderr
+
+
 def test_a_peer_says_what_it_needs(table, tmp_path):
     common = ("--listen", "127.0.0.1:7001", "--state", tmp_path / "state")
     assert "TASK: is needed (or --data FILE" in run("peer", *common, code=2).stderr

@@ -1,5 +1,6 @@
 """Images of many sizes become squares of one size when they are loaded, by their short side and their middle."""
 
+import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
@@ -7,6 +8,8 @@ import pytest
 from PIL import Image
 
 from pushcen.data import DataError, Scale, load
+from pushcen.data.known import from_splits
+from pushcen.errors import OptionError
 from tests.data import files
 
 PLAIN = Scale((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
@@ -34,6 +37,20 @@ def test_the_middle_of_each_photograph_is_kept(tmp_path):
     high, _, wide = data.inputs
     for image in (high, wide):
         assert image.mean((1, 2)).tolist() == pytest.approx([0, 1, 0], abs=0.02)  # green is the middle third
+
+
+def test_images_of_the_hub_may_have_any_size_where_one_is_given():
+    pictures = [Image.fromarray(striped(*sides)) for sides in ((90, 30), (30, 90))]
+    features = datasets.Features({"img": datasets.Image(), "label": datasets.Value("int64")})
+    split = datasets.Dataset.from_dict({"img": pictures, "label": [0, 1]}, features=features)
+    arrays = from_splits(datasets.DatasetDict(train=split), "somebody/something", 16)
+    assert arrays.train.inputs.shape == (2, 16, 16, 3)
+
+
+@pytest.mark.parametrize("text", ["0.5", "0.5/0", "0.5/0.1,0.2", "nan/1", "0.5/inf", "a/b", "1/1/1", ""])
+def test_a_scale_that_is_none_is_refused_with_an_example(text):
+    with pytest.raises(OptionError, match=r"scale = .*: must be means and as many positive deviations: '0\.5,0\.4"):
+        Scale.parse(text)
 
 
 def test_without_a_size_the_error_names_the_option(tmp_path):

@@ -85,3 +85,13 @@ def test_tied_weights_that_train_are_exported_and_loaded(folder, which):
     said = pushcen("export", folder / "tied", *which)
     model = executed(said)
     assert model[0].weight is model[1].weight
+
+
+@pytest.mark.parametrize("name", ["tuned", "tied"])
+def test_a_task_in_a_file_is_loaded_from_it(folder, name):
+    small = ["--clients", 3, "--horizon", 1, "--workers", 1, "--runs", folder, "--name", "by-file"]
+    pushcen("simulate", "--task", f"tuned_task.py:{name}", *small)
+    said = pushcen("export", folder / "by-file", "--client", 0)
+    model = executed(said)
+    for key, tensor in load_file(folder / "by-file" / "model-0.safetensors").items():
+        assert torch.equal(model.state_dict()[key], tensor)

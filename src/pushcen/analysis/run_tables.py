@@ -60,7 +60,7 @@ def comparison(groups: Sequence[Group], title: str = "", targets: Sequence[float
     }
     columns = [Column("method", left=True), *shown.values()]
     rows: list[list[Any]] = [[group.label, *map(group.mean, shown)] for group in groups]
-    what = "accuracy: top-1" if first == ACCURACY else f"{first.title}, {first.direction}:"
+    what = "accuracy" if first == ACCURACY else f"{first.title}, {first.direction}:"
     notes = [
         f"{what} on each client's own test data at the end, mean and SD over clients; delayed: mean over "
         "clients that joined late of each one's best; a push: bytes to all its receivers",

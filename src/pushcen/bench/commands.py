@@ -84,14 +84,14 @@ def learning(as_json: Json = False) -> None:
         (name, BATCHES[name], f"{figures.overhead_vs_plain[name]:.3f} x", *(f"{share:.1%}" for share in found.values()))
         for name, found in figures.parts_vs_plain.items()
     ]
-    others = {"lenet_lean": ("lenet, lean", BATCHES["lenet"]), "lora": ("a transformer's adapters", lora.BATCHES)}
+    others = {"lenet_lean": ("lenet, lean", BATCHES["lenet"]), "lora": ("adapters (LoRA)", lora.BATCHES)}
     for key, (name, batches) in others.items():
         rows.append((name, batches, f"{figures.overhead_vs_plain[key]:.3f} x", *[""] * len(parts)))
     title = "A PushCen compute event over plain training of the same batches"
     _show(as_json, figures.as_dict(), title, ("model", "batches of 32", "whole event", *parts), rows)
     if not as_json:
         push, memory, peak = figures.lora.values()
-        typer.echo(
+        Console(highlight=False).print(
             f"Adapters: a push is {push:.3f} of what trains; {lora.CLIENTS} clients take {memory:.2f} times the memory "
             f"of one backbone and all adapters with Adam ({peak:.2f} at the peak)"
         )

@@ -100,7 +100,7 @@ def write_columns(
     their rows by different files are refused by each other.
     """
     from pushcen.checks import check_choice
-    from pushcen.data import in_words, measure_files
+    from pushcen.data import in_words, measure_files, of_one_class
     from pushcen.errors import OptionError
 
     if target:
@@ -113,6 +113,8 @@ def write_columns(
     console.print(_columns_table(found))
     console.print(printable(f"{found.rows:,} rows; {in_words(found)}"), soft_wrap=True)
     console.print(f"{out}: fingerprint {found.fingerprint}", soft_wrap=True, markup=False)
+    if len(found.target.classes) == 1:
+        console.print(printable(f"Not for training yet: {of_one_class(found.target)}"), soft_wrap=True)
 
 
 def _columns_table(columns: "Columns") -> Table:

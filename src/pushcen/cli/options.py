@@ -61,7 +61,10 @@ _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it ma
             ),
         ],
     ),
-    "task": ("task.function", Annotated[str | None, typer.Option(help="task.function: your own, module:function.")]),
+    "task": (
+        "task.function",
+        Annotated[str | None, typer.Option(help="task.function: your own, file.py:function or module:function.")],
+    ),
     "data": (
         "data.source",
         Annotated[
@@ -73,6 +76,15 @@ _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it ma
     "owner": (
         "data.owner",
         Annotated[str | None, typer.Option(help="data.owner: the column that says whose a row is: a client each.")],
+    ),
+    "metrics": (
+        "task.metrics",
+        Annotated[
+            str | None,
+            typer.Option(
+                help="task.metrics: accuracy, f1, auroc, rmse, ...; several by commas, the first counts most."
+            ),
+        ],
     ),
     "alpha": (
         "data.alpha",

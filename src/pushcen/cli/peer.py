@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from pushcen.measure import Measure
     from pushcen.runtime.local import LocalNetwork
 
-Task = Annotated[str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file.")]
+Task = Annotated[
+    str, typer.Argument(metavar="TASK", help="file.py:function, module:function, a preset or a TOML file.")
+]
 SiteTask = Annotated[
-    str, typer.Argument(metavar="TASK", help="module:function, a preset or a TOML file; not needed with --data.")
+    str,
+    typer.Argument(
+        metavar="TASK", help="file.py:function, module:function, a preset or a TOML file; not needed with --data."
+    ),
 ]
 Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheus metrics here.")]
 

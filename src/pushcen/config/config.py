@@ -9,7 +9,7 @@ from pushcen.checks import check_choice
 from pushcen.config.build import Builder, Registry
 from pushcen.config.quantities import in_numbers
 from pushcen.errors import ConfigError, OptionError, PushcenError, called, renamed
-from pushcen.learning import TaskFunction, load_task
+from pushcen.learning import TaskFunction, load_task, metric_names
 from pushcen.methods import Method, PushCen, method_name, method_named
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.simulation import World
@@ -29,8 +29,12 @@ class TaskOptions:
     """cnn, lenet, resnet18 or, for tables, mlp [as usual for the data]."""
     weights: str = ""
     """A file with the weights that the model starts from."""
+    metrics: str | None = None
+    """What it is measured by, by commas: accuracy, f1, auroc, ..., or module:Class [as usual for the data]."""
 
     def __post_init__(self) -> None:
+        if self.metrics is not None:
+            object.__setattr__(self, "metrics", ",".join(metric_names(self.metrics)) or None)
         if self.model:
             check_choice("model", self.model, MODELS)
 
@@ -71,9 +75,10 @@ class Config(World):
         if config.task.function:
             given = flat({name: values.get(name, {}) for name in ("task", "data")})
             if unread := [key for key in given if key != "task.function"]:
+                brings = "its metrics, by Task(metric=...)" if unread == ["task.metrics"] else "model and data"
                 raise ConfigError(
                     f"{unread[0]} = {given[unread[0]]!r}: is not read where task.function = "
-                    f"{config.task.function!r} brings model and data; leave one of them out"
+                    f"{config.task.function!r} brings {brings}; leave one of them out"
                 )
         else:
             task = config.data_task()
@@ -104,7 +109,7 @@ class Config(World):
         True
         """
         found = super().identity_of(values, real=real)
-        unread = ("task.model", "task.weights", "data.") if found["task.function"] else ()
+        unread = ("task.model", "task.weights", "task.metrics", "data.") if found["task.function"] else ()
         return {key: value for key, value in found.items() if not key.startswith(unread)}
 
     def _checked_files(self) -> dict[str, str]:
@@ -132,7 +137,7 @@ class Config(World):
         """Return the task of the sections `task` and `data`, where there is no function."""
         kind = TableTask if self.data.is_table else ImageTask
         with called(model="task.model"):
-            return kind(self.data, self.task.model, self.task.weights, self.seed)
+            return kind(self.data, self.task.model, self.task.weights, self.seed, self.task.metrics or "")
 
     @property
     def method_name(self) -> str:

@@ -26,7 +26,7 @@ from pushcen.data.partitions import (
 )
 from pushcen.data.sources import NAMES, load
 from pushcen.data.summary import Summary, count, draw, summarise
-from pushcen.data.tables import RawTable, in_words, measure_files, read_table, split_table
+from pushcen.data.tables import RawTable, in_words, measure_files, of_one_class, read_table, split_table
 from pushcen.errors import DataError, OptionError
 
 __all__ = [
@@ -56,6 +56,7 @@ __all__ = [
     "in_words",
     "load",
     "measure_files",
+    "of_one_class",
     "partition_named",
     "read_columns",
     "read_table",

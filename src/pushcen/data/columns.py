@@ -69,8 +69,8 @@ class Target:
     def __post_init__(self) -> None:
         if self.kind not in TARGETS or not _finite(self.mean, self.deviation) or self.deviation <= 0:
             raise DataError(f"label {self.name}: must be a class or a number, with a mean and a deviation")
-        if (len(self.classes) < 2 if self.kind == "class" else self.classes) or not _different(self.classes):
-            raise DataError(f"label {self.name}: must have two classes or more, all different texts, if it is a class")
+        if (self.kind == "class") != bool(self.classes) or not _different(self.classes):
+            raise DataError(f"label {self.name}: must have classes, all different texts, if it is a class")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Data:
     test_labels: torch.Tensor | None = None
     owners: torch.Tensor | None = None  # int64 [N], from zero
     columns: Columns | None = None  # what the inputs are, if it was a table
+    scale: "Scale | None" = None  # by which they were normalised, if `load` did
 
     def __post_init__(self) -> None:
         if (self.test_inputs is None) != (self.test_labels is None):
@@ -104,8 +105,27 @@ class Scale:
     std: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.mean) != len(self.std) or not all(0 < value < math.inf for value in self.std):
+        fits = len(self.mean) == len(self.std) and all(map(math.isfinite, self.mean))
+        if not fits or not all(0 < value < math.inf for value in self.std):
             raise OptionError(f"scale = {self}: must have as many positive deviations as means")
+
+    def __str__(self) -> str:
+        return "/".join(",".join(f"{value:.6g}" for value in values) for values in (self.mean, self.std))
+
+    @classmethod
+    def parse(cls, text: str) -> "Scale":
+        """Return the scale that a text has, as `str` writes it: means, a slash, deviations.
+
+        >>> str(Scale.parse("0.5, 0.25 / 0.2, 0.1"))
+        '0.5,0.25/0.2,0.1'
+        """
+        try:
+            mean, std = (tuple(map(float, part.split(","))) for part in text.split("/"))
+            return cls(mean, std)
+        except (ValueError, OptionError):
+            raise OptionError(
+                f"scale = {text!r:.80}: must be means and as many positive deviations: '0.5,0.4,0.4/0.2,0.2,0.2'"
+            ) from None
 
     @classmethod
     def of(cls, inputs: NDArray[Any]) -> "Scale":

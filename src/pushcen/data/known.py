@@ -52,8 +52,11 @@ KNOWN = {
 }
 
 
-def read_hub(repository: str, local: Path) -> Arrays:
-    """Fetch a data set from the hub; the error, where that fails, names the file `local` as another way."""
+def read_hub(repository: str, local: Path, size: int | None = None) -> Arrays:
+    """Fetch a data set from the hub, with images of any size if there is a `size`.
+
+    The error, where that fails, names the file `local` as another way.
+    """
     import datasets
 
     try:
@@ -64,10 +67,10 @@ def read_hub(repository: str, local: Path) -> Arrays:
             f"{repository} cannot be fetched from the Hugging Face hub ({reason}); without a network put "
             f"x_train [N, H, W, C] as uint8 and y_train [N] into {local}, or name a local file or folder"
         ) from error
-    return from_splits(found, repository)
+    return from_splits(found, repository, size)
 
 
-def from_splits(found: Any, where: str) -> Arrays:
+def from_splits(found: Any, where: str, size: int | None = None) -> Arrays:
     """Convert a `datasets.DatasetDict` to arrays: its split `train`, and `test` or `valid` if it has one.
 
     >>> from datasets import Dataset, DatasetDict
@@ -79,4 +82,4 @@ def from_splits(found: Any, where: str) -> Arrays:
         raise DataError(f"{where}: has no split train; it has {', '.join(map(str, found))}")
     test = next((name for name in TESTS if name in found), None)
     splits = ["train", test] if test else ["train"]
-    return from_tables([found[split].with_format("arrow")[:] for split in splits], where)
+    return from_tables([found[split].with_format("arrow")[:] for split in splits], where, size)

@@ -49,10 +49,10 @@ def measure(
     return Columns(target or measure_target(sheet, label), tuple(found), owner, len(sheet))
 
 
-def measure_target(sheet: Sheet, label: str, kind: str = "") -> Target:
+def measure_target(sheet: Sheet, label: str, kind: str = "", *, fewest: int = 2) -> Target:
     """Return what the label is: a class if it is a text, a truth or one of few whole numbers, and else a number.
 
-    `kind` decides it otherwise. Rows in which it is missing do not count.
+    `kind` decides it otherwise. Rows in which it is missing do not count. There must be `fewest` classes at least.
     """
     looks = sheet.kind(label)
     if looks == "missing":
@@ -68,7 +68,7 @@ def measure_target(sheet: Sheet, label: str, kind: str = "") -> Target:
         return Target(label, kind, (), float(values.mean()), float(values.std()))
     texts = _told(sheet.texts(label))
     classes = sorted_texts(texts)
-    if len(classes) < 2:
+    if len(classes) < fewest:
         raise DataError(
             f"{sheet.where}: column {label}, the label, is {classes[0][:40]!r} in each row: nothing to learn"
         )

@@ -53,7 +53,7 @@ def load(
         arrays = read_digits()
     elif known:
         local = Path(path) if path is not None else cached(name)
-        arrays = read(local, size) if local else read_hub(known.repository, cache_folder() / f"{name}.npz")
+        arrays = read(local, size) if local else read_hub(known.repository, cache_folder() / f"{name}.npz", size)
         scale = scale or known.scale
     elif path is not None:
         raise DataError(f"source = {name!r}: not known, so it cannot be what {str(path)!r} holds. {_nearest(name)}")
@@ -128,6 +128,7 @@ def _data(name: str, arrays: Arrays, classes: tuple[str, ...], scale: Scale | No
         scale.apply(test.inputs) if test else None,
         torch.from_numpy(test.labels) if test else None,
         None if train.owners is None else torch.from_numpy(np.unique(train.owners, return_inverse=True)[1]),
+        scale=scale,
     )
 
 

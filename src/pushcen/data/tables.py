@@ -63,6 +63,8 @@ def read_table(
             raise DataError(f"pool_test = True: {path} has no test set to pool")
         files, tests = files + tests, []
     sheet = read_sheet(files, str(path))
+    if given and len(given.target.classes) == 1:
+        raise DataError(f"columns = {columns!r}: {of_one_class(given.target)}")
     if given and label not in ("", given.target.name):
         raise DataError(f"label = {label!r}: columns = {columns!r} is of tables with the label {given.target.name!r}")
     if given and target not in ("", given.target.kind):
@@ -128,11 +130,22 @@ def measure_files(
         if name and name not in sheet.names:
             raise DataError(f"{role} = {name!r}: {sheet.where} has no such column. {near(name, sheet.names)}")
     sheet = _labelled(sheet, label)
-    found = measure(
-        sheet, label, owner, target=measure_target(sheet, label, target), categories=categories, without=without
-    )
+    what = measure_target(sheet, label, target, fewest=1)  # other sites may have more
+    found = measure(sheet, label, owner, target=what, categories=categories, without=without)
     _warn_of(found, sheet.where)
     return found
+
+
+def of_one_class(target: Target) -> str:
+    """Return what to do with columns of a site whose rows are all of one class.
+
+    >>> of_one_class(Target("ill", "class", ("no",)))
+    "its label ill has one class only, 'no': make one file of it and those of sites that have others, by ..."
+    """
+    return (
+        f"its label {target.name} has one class only, {target.classes[0][:40]!r}: make one file of it and those of "
+        "sites that have others, by `pushcen data columns ONE.json OTHER.json`"
+    )
 
 
 def in_words(columns: Columns) -> str:

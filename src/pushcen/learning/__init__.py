@@ -7,7 +7,7 @@ from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.learner import Learner
-from pushcen.learning.metrics import correct, pooled
+from pushcen.learning.metrics import correct, metric_names, pooled
 from pushcen.learning.per_client import PerClientOptions
 from pushcen.learning.samples import Samples
 from pushcen.learning.schedule import ScheduleOptions
@@ -44,5 +44,6 @@ __all__ = [
     "freeze_lora_a",
     "load_task",
     "load_weights",
+    "metric_names",
     "pooled",
 ]

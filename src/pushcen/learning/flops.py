@@ -9,6 +9,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from pushcen.memory import held_once
+
 _known: dict[Any, float] = {}  # a property of the model's structure and the batch, so all clients share it
 
 
@@ -54,7 +56,8 @@ class StepCost:
     def __init__(self, model: nn.Module, fit: Any = None) -> None:
         self.total = 0.0
         own = getattr(getattr(fit, "func", fit), "__code__", type(fit))  # a partial's, a method's, a function's own
-        self._model = (repr(model), own, *((p.shape, p.requires_grad) for p in model.parameters()))
+        forms = ((p.shape, p.requires_grad) for p in model.parameters())
+        self._model = held_once((repr(model), own, *forms))
 
     def run(self, shape: Any, step: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a step on a batch of this shape, and add its cost."""

@@ -9,6 +9,7 @@ so that many clients of one process can hold it once.
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from sys import intern
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from pushcen.codec.schema import Share
 from pushcen.errors import LearningError, ModelError, TaskError
+from pushcen.memory import held_once
 
 _LARGE_BUFFER = 1024
 """Numbers of the smallest buffer that is fixed."""
@@ -41,24 +43,24 @@ class Frozen:
     def __init__(self, model: nn.Module, client: str) -> None:
         self._client = client
         self._buffers = dict(_frozen_buffers(model))
-        self._before = [(name, p, p.requires_grad) for name, p in model.named_parameters()]
-        self._names = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
-        self._names |= self._buffers.keys()
+        self._before = [(intern(name), p, p.requires_grad) for name, p in model.named_parameters()]
         self._fixed: dict[str, torch.Tensor] = {name: p for name, p, trains in self._before if not trains}
         self._fixed |= _large_buffers(model, self._buffers)
         self._versions = list(map(_version, self._fixed.values()))
         fixed = set(map(id, self._fixed.values()))
         tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
-        self.fixed = frozenset(name for name, tensor in tensors if id(tensor) in fixed)
+        self.fixed = held_once(frozenset(name for name, tensor in tensors if id(tensor) in fixed))
         """The names of all that is fixed; of what is tied, all of them."""
         self.trained = [parameter for _, parameter, trains in self._before if trains]
         if not self.trained:
             what = "all its parameters are frozen (requires_grad = False)" if self._before else "it has no parameters"
             raise LearningError(f"{client}: nothing of the model trains: {what}; one at least must train")
 
-    def leave_out(self, share: Share | None) -> Share:
-        """Share what `share` says, but for what is frozen."""
-        return lambda name: name not in self._names and (share is None or share(name))
+    def leave_out(self, share: Share | None, model: nn.Module) -> Share:
+        """Share what `share` says, but for what of the model is frozen, by any of its names."""
+        frozen = {name for name, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
+        frozen |= self._buffers.keys()
+        return lambda name: name not in frozen and (share is None or share(name))
 
     def check(self) -> None:
         """Refuse a model in which something else trains than at first, or something wrote into what is fixed."""
@@ -83,7 +85,7 @@ class Frozen:
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
         parameters = {name: parameter.detach() for name, parameter, trains in self._before if not trains}
-        return {name: _fingerprint(tensor) for name, tensor in (parameters | self._buffers).items()}
+        return {name: held_once(_fingerprint(tensor)) for name, tensor in (parameters | self._buffers).items()}
 
     @cached_property
     def base(self) -> str:
@@ -145,7 +147,7 @@ def _frozen_buffers(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         if module in frozen and not isinstance(module, _BatchNorm):
             for name, buffer in module.named_buffers(recurse=False):
                 if name not in module._non_persistent_buffers_set:
-                    yield f"{prefix}.{name}".removeprefix("."), buffer
+                    yield intern(f"{prefix}.{name}".removeprefix(".")), buffer
 
 
 def _large_buffers(model: nn.Module, buffers: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

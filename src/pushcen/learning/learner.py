@@ -66,7 +66,7 @@ class Learner:
         self.device = device_named(training.device)
         self.model = task.model.to(self.device)
         self.frozen = Frozen(self.model, client)
-        shared, statistics = self.frozen.leave_out(task.share), training.batch_norm == "shared"
+        shared, statistics = self.frozen.leave_out(task.share, self.model), training.batch_norm == "shared"
         self.schema = schema_of(self.model, shared, batch_norm=statistics, client=client)
         self._batches, self._clustering, drops = (
             np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)

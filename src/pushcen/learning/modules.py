@@ -12,6 +12,7 @@ from pushcen.codec import Schema
 from pushcen.codec.schema import Share
 from pushcen.errors import ModelError, OptionError, TaskError
 from pushcen.learning.mistakes import blaming, told
+from pushcen.memory import held_once
 
 
 def device_named(name: str) -> torch.device:
@@ -78,7 +79,7 @@ def schema_of(model: nn.Module, share: Share, *, batch_norm: bool, client: str) 
     """
     try:
         with blaming(f"{client}, share=", ()):
-            return Schema.of(model, share, batch_norm=batch_norm)
+            return held_once(Schema.of(model, share, batch_norm=batch_norm))
     except ModelError as error:
         raise ModelError(f"{client}: {error}") from error
 

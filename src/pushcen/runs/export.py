@@ -100,12 +100,15 @@ def _example(config: Config, tensors: dict[str, torch.Tensor], file: Path, base:
 def _model(config: Config, tensors: dict[str, Any], seeded: bool) -> tuple[str, str]:
     """Return what to import, and how to make the model; if `seeded`, with the very weights that the run began with."""
     if config.task.function:
-        module, _, function = config.task.function.partition(":")
-        if seeded:
-            seed = seed_of(config.seed, "initial weights")
-            made = f"pushcen.learning.build_task({module}.{function}, 0, {config.clients}, {seed})"
-            return f"{module}, pushcen.learning", f"{made}.model"
-        return module, f"{module}.{function}(0, {config.clients}).model"
+        module, _, name = config.task.function.rpartition(":")
+        imports, function = [module], f"{module}.{name}"
+        if module.endswith(".py"):  # a file need not be where modules are looked for
+            imports, function = ["pushcen.learning"], f"pushcen.learning.load_task({config.task.function!r})"
+        if not seeded:
+            return imports[0], f"{function}(0, {config.clients}).model"
+        seed = seed_of(config.seed, "initial weights")
+        made = f"pushcen.learning.build_task({function}, 0, {config.clients}, {seed})"
+        return ", ".join(dict.fromkeys([*imports, "pushcen.learning"])), f"{made}.model"
     task = config.data_task()
     if isinstance(task, TableTask):
         return "pushcen.models", f"pushcen.models.{task.network(task.divided(config.clients).data).call()}"

@@ -12,19 +12,17 @@ import torch
 from torch import nn
 
 from pushcen.checks import check_choice
-from pushcen.data import Data, Split, check_labels, load, split
+from pushcen.data import NAMES, Data, Scale, Split, check_labels, load, split
 from pushcen.errors import DataError, ModelError, called
-from pushcen.learning import Task, load_weights
+from pushcen.learning import Task, load_weights, metric_names
 from pushcen.models import LeNet, SmallCNN, resnet18
 from pushcen.tasks.augmentation import augment
 from pushcen.tasks.options import DataOptions
 
 IMAGE_MODELS = ("cnn", "lenet", "resnet18")
 _USUAL = {"cifar10": "lenet", "cifar100": "resnet18", "tiny-imagenet": "resnet18"}  # as in the paper
-_KEYS = {
-    name: f"data.{name}"
-    for name in ("source", "path", "partition", "alpha", "per_client", "pool_test", "min_samples", "size", "label")
-}
+_NAMES = "source path partition alpha per_client pool_test min_samples size scale label"
+_KEYS = {name: f"data.{name}" for name in _NAMES.split()}
 _loading = threading.Lock()
 
 
@@ -40,6 +38,7 @@ class ImageTask:
     model: str = ""
     weights: str = ""
     seed: int = 0
+    metrics: str = ""
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -50,7 +49,8 @@ class ImageTask:
         """Return the task of one client."""
         divided = self.divided(clients)
         mine = divided[client]
-        return Task(self.network(divided.data), mine.train, mine.test if len(mine.test) else None)
+        tests, metrics = mine.test if len(mine.test) else None, metric_names(self.metrics) or None
+        return Task(self.network(divided.data), mine.train, tests, metric=metrics, about=self._about(divided.data))
 
     def divided(self, clients: int) -> Split:
         """Return the data set, divided among so many clients."""
@@ -62,6 +62,11 @@ class ImageTask:
         data = self.divided(clients).data
         return None if data.test_inputs is None or data.test_labels is None else (data.test_inputs, data.test_labels)
 
+    def _about(self, data: Data) -> dict[str, str]:
+        """Return how images became inputs, where that is not known by the data set's name."""
+        about = {} if self.data.source in NAMES and not self.data.scale else {"scale": str(data.scale)}
+        return about | ({"size": str(self.data.size)} if self.data.size else {})
+
     def network(self, data: Data) -> nn.Module:
         """Return a new model for this data."""
         with called(model="task.model", weights="task.weights"):
@@ -72,13 +77,14 @@ class ImageTask:
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(source: str, path: str, pool_test: bool, size: int | None) -> Data:
-    return load(source, path=path or None, pool_test=pool_test, size=size)
+def _loaded(source: str, path: str, pool_test: bool, size: int | None, scale: str | None) -> Data:
+    given = None if scale is None else Scale.parse(scale)
+    return load(source, path=path or None, pool_test=pool_test, size=size, scale=given)
 
 
 @functools.lru_cache(maxsize=2)
 def _divided(options: DataOptions, clients: int, seed: int) -> Split:
-    data = _loaded(options.source, options.path, options.pool_test, options.size)
+    data = _loaded(options.source, options.path, options.pool_test, options.size, options.scale)
     if options.share < 1:
         order = torch.randperm(len(data), generator=torch.Generator().manual_seed(seed))
         rows = order[: math.ceil(options.share * len(data))].sort().values

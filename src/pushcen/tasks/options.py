@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from pushcen.checks import check_choice, check_count, check_number
-from pushcen.data import NAMES, Partition, partition_named
+from pushcen.data import NAMES, Partition, Scale, partition_named
 from pushcen.errors import OptionError
 from pushcen.tasks.augmentation import check_augment
 
-_OF_TABLES, _OF_IMAGES = ("label", "owner", "target", "columns"), ("size", "augment", "path")
+_OF_TABLES, _OF_IMAGES = ("label", "owner", "target", "columns"), ("size", "scale", "augment", "path")
 _TABLES = (".csv", ".tsv")  # parquet may hold images
 
 
@@ -51,11 +51,13 @@ class DataOptions:
     """Tables: a file of `pushcen data columns` that all sites share [made of all training rows]."""
     size: int | None = None
     """Images: make those of any size squares of so many pixels a side."""
+    scale: str | None = None
+    """Images: means / deviations of the channels, as `0.5,0.4,0.4/0.2,0.2,0.2` [as known, or measured]."""
     augment: str | None = None
     """Images: change training batches at random: flip, crop or flip,crop."""
 
     def __post_init__(self) -> None:
-        for name in (*_OF_TABLES, "augment"):
+        for name in (*_OF_TABLES, "scale", "augment"):
             if getattr(self, name) == "":  # as a flag may have it
                 object.__setattr__(self, name, None)
         if self.owner:
@@ -72,6 +74,8 @@ class DataOptions:
             check_choice("target", self.target, ("class", "number"))
         if self.size is not None:
             check_count("size", self.size, 2, 1024)
+        if self.scale is not None:
+            object.__setattr__(self, "scale", str(Scale.parse(self.scale)))
         if self.augment is not None:
             check_augment(self.augment)
         for name in _OF_TABLES if self.source in NAMES else _OF_IMAGES if self.is_table else ():

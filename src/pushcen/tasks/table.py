@@ -10,7 +10,7 @@ import torch
 from pushcen.checks import check_choice
 from pushcen.data import Data, RawTable, Split, in_words, read_table, split_table
 from pushcen.errors import called
-from pushcen.learning import Task, load_weights
+from pushcen.learning import Task, load_weights, metric_names
 from pushcen.models import MLP
 from pushcen.tasks.options import DataOptions
 
@@ -54,6 +54,7 @@ class TableTask:
     model: str = "mlp"
     weights: str = ""
     seed: int = 0
+    metrics: str = ""
 
     def __post_init__(self) -> None:
         if not self.model:
@@ -70,6 +71,7 @@ class TableTask:
         if not data.classes:
             deviation = data.columns.target.deviation
             task.loss, task.metric = SquaredError(deviation), ["rmse", "r2"]
+        task.metric = metric_names(self.metrics) or task.metric
         return task
 
     def divided(self, clients: int | None) -> Split:

@@ -1,7 +1,7 @@
 """How good a model is: metrics by name or of one's own, over a client's outputs or over those of many clients."""
 
 from pushcen.learning.metrics.forms import mean_squared_error
-from pushcen.learning.metrics.named import MEASURES, Metric, correct, metrics_of, total_of, usual
+from pushcen.learning.metrics.named import MEASURES, Metric, correct, metric_names, metrics_of, total_of, usual
 from pushcen.learning.metrics.tallies import MOST, Scored, Tally, pooled
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Tally",
     "correct",
     "mean_squared_error",
+    "metric_names",
     "metrics_of",
     "pooled",
     "total_of",

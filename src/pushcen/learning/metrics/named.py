@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pushcen.errors import PushcenError, TaskError
+from pushcen.errors import OptionError, PushcenError, TaskError
 from pushcen.learning.metrics import forms
 from pushcen.learning.metrics.classes import CountTally, RankTally
 from pushcen.learning.metrics.forms import Meaning, decisions, numbers
@@ -113,9 +113,26 @@ def metrics_of(given: Any, loss: Any, client: str) -> tuple[Metric, ...]:
     return tuple(found)
 
 
+def metric_names(text: str) -> list[str]:
+    """Return the metrics that a text names, by commas; of those that come along, each by its own name.
+
+    >>> metric_names("AUC, f1, my.module:Metric")
+    ['auroc', 'f1', 'my.module:Metric']
+    >>> metric_names("acuracy")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: metrics = 'acuracy': 'acuracy' is not known: did you mean accuracy? There are ...
+    """
+    said = f"metrics = {text!r:.80}"
+    some = [name for name in map(str.strip, text.split(",")) if name]
+    names = [name if ":" in name else _known(name, f"{said}: {name!r:.40} is not known", OptionError) for name in some]
+    if twice := [name for at, name in enumerate(names) if name in names[:at]]:
+        raise OptionError(f"{said}: {twice[0]} is there twice")
+    return names
+
+
 def _metric(given: Any, meaning: Meaning, client: str, *, alone: bool) -> Metric:
     if isinstance(given, str) and ":" not in given:
-        name = _known(given, client)
+        name = _known(given, f"{client}: the task's metric is {given!r:.80}", TaskError)
         return Metric(MEASURES[name], _starts(meaning)[name])
     thing = _made(_located(given, client) if isinstance(given, str) else given, client)
     if hasattr(thing, "update") and hasattr(thing, "compute"):
@@ -131,16 +148,16 @@ def _metric(given: Any, meaning: Meaning, client: str, *, alone: bool) -> Metric
     return Metric(_measure_of(thing, name, client), partial(MeanTally, partial(_by_sample, thing)))
 
 
-def _known(given: str, client: str) -> str:
+def _known(given: str, said: str, kind: type[PushcenError]) -> str:
+    """Return the name of a metric that comes along; raise an error of this kind, which begins with `said`, if none."""
     plain = given.lower().replace("-", "").replace("_", "").replace(" ", "")
     names = {name.replace("_", ""): name for name in MEASURES} | _ALSO
     if plain in names:
         return names[plain]
     near = difflib.get_close_matches(plain, names, 1)
     hint = f"did you mean {names[near[0]]}? " if near else ""
-    raise TaskError(
-        f"{client}: the task's metric is {given!r:.80}: {hint}There are {', '.join(MEASURES)}; or module:Class, with "
-        "update and compute, or a function"
+    raise kind(
+        f"{said}: {hint}There are {', '.join(MEASURES)}; or module:Class, with update and compute, or a function"
     )
 
 
