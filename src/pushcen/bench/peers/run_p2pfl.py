@@ -1,0 +1,86 @@
+"""p2pfl: nodes in one process, messages in memory, learners on Ray; every node trains in every round."""
+
+import sys
+import time
+
+import lightning
+import ray
+import torch
+import work
+
+
+def prepare() -> None:
+    """Prepare this process, or one of Ray's, for p2pfl."""
+    import lightning  # noqa: F401, which must not see it
+
+    work.stand_in_for_torchvision()
+
+
+prepare()
+ray.init(num_cpus=work.CORES, include_dashboard=False, runtime_env={"worker_process_setup_hook": prepare})
+from datasets import Dataset, DatasetDict
+from p2pfl.communication.protocols.protobuff.memory import MemoryCommunicationProtocol
+from p2pfl.learning.dataset.p2pfl_dataset import P2PFLDataset
+from p2pfl.learning.frameworks.pytorch.lightning_learner import LightningLearner
+from p2pfl.learning.frameworks.pytorch.lightning_model import LightningModel
+from p2pfl.management.logger import logger
+from p2pfl.node import Node
+from p2pfl.settings import Settings
+from p2pfl.utils.topologies import TopologyFactory, TopologyType
+from p2pfl.utils.utils import set_standalone_settings, wait_convergence, wait_to_finish
+
+clients, rounds = map(int, sys.argv[1:])
+
+
+class Net(lightning.LightningModule):
+    """The LeNet, as Lightning has models."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = work.lenet()
+
+    def training_step(self, batch: dict, _: int) -> torch.Tensor:
+        """Return the loss."""
+        return torch.nn.functional.cross_entropy(self.net(batch["image"]), batch["label"])
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """Return the optimiser."""
+        return torch.optim.SGD(self.parameters(), lr=work.RATE)
+
+
+class NeverEvaluating(LightningLearner):
+    """Evaluates nothing, which p2pfl would do twice a round."""
+
+    def evaluate(self) -> dict:
+        """Return no metrics."""
+        return {}
+
+
+def images(batch: dict) -> dict:
+    """Return the images of some rows."""
+    return {"image": work.IMAGES[batch["row"]], "label": work.LABELS[batch["row"]]}
+
+
+set_standalone_settings()
+logger.set_level("WARNING")
+Settings.training.RAY_ACTOR_POOL_SIZE = work.CORES
+rows = Dataset.from_dict({"row": list(range(work.SAMPLES))})
+data = P2PFLDataset(DatasetDict({"train": rows, "test": rows}), batch_size=work.BATCH)
+data.set_transforms(images)
+nodes = []
+for client in range(clients):
+    model, protocol = LightningModel(Net()), MemoryCommunicationProtocol()
+    nodes.append(Node(model, data, addr=f"node-{client}", learner=NeverEvaluating(), protocol=protocol))
+    nodes[-1].start()
+TopologyFactory.connect_nodes(TopologyFactory.generate_matrix(TopologyType.FULL, clients), nodes)
+wait_convergence(nodes, clients - 1, only_direct=False, wait=60)
+nodes[0].set_start_learning(rounds=1 + rounds, epochs=1, trainset_size=clients)
+while not all(node.state.round for node in nodes):  # the first round warms up
+    time.sleep(0.01)
+began = time.perf_counter()
+wait_to_finish(nodes)
+seconds = time.perf_counter() - began
+updates = sum(node.learning_workflow.history.count("TrainStage") for node in nodes)
+work.report(updates - clients, seconds, "p2pfl", "lightning", "ray")
+for node in nodes:
+    node.stop()
