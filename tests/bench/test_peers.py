@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from pushcen.bench import beside, environments, processes
-from pushcen.bench.environments import PeerError
+from pushcen.bench.environments import ToolError
 from pushcen.bench.processes import Watched
 from pushcen.cli import app
 from pushcen.models import LeNet
@@ -51,7 +51,7 @@ def peers(tmp_path, monkeypatch):
         for name, program in {"bare": GOOD, **programs}.items():
             (scripts / f"{name}.py").write_text(program)
         monkeypatch.setattr(beside, "SCRIPTS", scripts)
-        monkeypatch.setattr(beside, "PEERS", [beside.Peer(name, f"{name}.py") for name in programs])
+        monkeypatch.setattr(beside, "TOOLS", [beside.Tool(name, f"{name}.py") for name in programs])
         monkeypatch.setattr(beside, "installed", lambda name, requirements: sys.executable)
 
     return put
@@ -113,8 +113,8 @@ time.sleep(600)
 def test_a_tool_that_cannot_be_installed_says_what_pip_said(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    peer = beside.Peer("absent", "run_absent.py", requirements=("no-such-package-as-this",))
-    monkeypatch.setattr(beside, "PEERS", [peer])
+    peer = beside.Tool("absent", "run_absent.py", requirements=("no-such-package-as-this",))
+    monkeypatch.setattr(beside, "TOOLS", [peer])
     monkeypatch.setattr(environments, "version", lambda _: "0.0.0")  # of torch, which is not looked for either
     reason = beside.run()["peers"]["absent"]["failed"]
     assert reason == "not installed: ERROR: No matching distribution found for torch==0.0.0"
@@ -153,12 +153,12 @@ def test_an_environment_is_made_once(tmp_path, monkeypatch):
     ],
 )
 def test_what_a_script_prints_is_not_believed_blindly(line):
-    with pytest.raises(PeerError, match="printed"):
+    with pytest.raises(ToolError, match="printed"):
         beside.read_result(Watched(0, line, "", 1e9, 0, []))
 
 
 def test_a_script_that_dies_without_a_word_is_told_by_its_code(tmp_path):
-    with pytest.raises(PeerError, match="exit code -9"):
+    with pytest.raises(ToolError, match="exit code -9"):
         beside.read_result(run_here(tmp_path, "import os; os.kill(os.getpid(), 9)"))
 
 

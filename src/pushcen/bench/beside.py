@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from pushcen.bench.environments import PeerError, installed, last_line, pip, plain_environment
+from pushcen.bench.environments import ToolError, installed, last_line, pip, plain_environment
 from pushcen.bench.processes import Watched, watch
 from pushcen.checks import check_choice
 
@@ -29,7 +29,7 @@ _QUIET = {  # as for pushcen: a thread of torch's in each worker, no lower prior
 
 
 @dataclass(frozen=True)
-class Peer:
+class Tool:
     """A tool: the script that does the work in it, and what pip installs for it. Without a script it is looked up."""
 
     name: str
@@ -42,16 +42,16 @@ _P2PFL = (  # without its extra `torch`, whose torchvision insists on an old tor
     *("p2pfl[dp]", "lightning>=2.4,<3", "torchmetrics>=1.3.1,<2"),
     *("pyarrow<20", "huggingface_hub<1"),
 )
-PEERS = (
-    Peer("pushcen", "run_pushcen.py", ("async-dfedavg",)),
-    Peer("pushcen-compressed", "run_pushcen.py", ("pushcen",)),
-    Peer("flower", "run_flower.py", requirements=("flwr[simulation]",)),
-    Peer("gossipy", "run_gossipy.py", requirements=("gossipy-dfl",)),
-    Peer("p2pfl", "run_p2pfl.py", requirements=_P2PFL),
-    Peer("decentralizepy"),
-    Peer("decentralized-learning-simulator"),
+TOOLS = (
+    Tool("pushcen", "run_pushcen.py", ("async-dfedavg",)),
+    Tool("pushcen-compressed", "run_pushcen.py", ("pushcen",)),
+    Tool("flower", "run_flower.py", requirements=("flwr[simulation]",)),
+    Tool("gossipy", "run_gossipy.py", requirements=("gossipy-dfl",)),
+    Tool("p2pfl", "run_p2pfl.py", requirements=_P2PFL),
+    Tool("decentralizepy"),
+    Tool("decentralized-learning-simulator"),
 )
-BASE = PEERS[0].name
+BASE = TOOLS[0].name
 
 
 @dataclass(frozen=True)
@@ -78,29 +78,29 @@ def run(
 ) -> dict[str, Any]:
     """Measure every tool, or `only` those named; return its figures, or why there are none, by its name."""
     for name in only:
-        check_choice("only", name, [peer.name for peer in PEERS])
+        check_choice("only", name, [tool.name for tool in TOOLS])
     found: dict[str, Any] = {"clients": clients, "rounds": rounds, "load_before": round(os.getloadavg()[0], 2)}
     with _cores() as cores:
         found |= {"cores": cores, "peers": {}}
-        for peer in PEERS:
-            if not only or peer.name in only:
+        for tool in TOOLS:
+            if not only or tool.name in only:
                 try:
-                    found["peers"][peer.name] = asdict(_measure(peer, clients, rounds, limit, tell))
-                except PeerError as error:
-                    found["peers"][peer.name] = {"failed": str(error)}
+                    found["peers"][tool.name] = asdict(_measure(tool, clients, rounds, limit, tell))
+                except ToolError as error:
+                    found["peers"][tool.name] = {"failed": str(error)}
     return found
 
 
-def _measure(peer: Peer, clients: int, rounds: int, limit: float, tell: Callable[[str], None]) -> Figures:
+def _measure(tool: Tool, clients: int, rounds: int, limit: float, tell: Callable[[str], None]) -> Figures:
     """Run a tool, and before and after it the bare training, in the same environment and on the same cores."""
-    tell(f"{peer.name}: installing ...")
-    python = Path(sys.executable) if peer.name.startswith(BASE) else installed(peer.name, peer.requirements)
-    if not peer.script:
-        pip(python, "index", "versions", peer.name)
-        raise PeerError(f"PyPI has a package {peer.name}, but there is no script for it here")
+    tell(f"{tool.name}: installing ...")
+    python = Path(sys.executable) if tool.name.startswith(BASE) else installed(tool.name, tool.requirements)
+    if not tool.script:
+        pip(python, "index", "versions", tool.name)
+        raise ToolError(f"PyPI has a package {tool.name}, but there is no script for it here")
     results = []
-    for script, arguments in (("bare.py", ()), (peer.script, peer.arguments), ("bare.py", ())):
-        tell(f"{peer.name}: {script}, {clients} clients, {rounds} rounds ...")
+    for script, arguments in (("bare.py", ()), (tool.script, tool.arguments), ("bare.py", ())):
+        tell(f"{tool.name}: {script}, {clients} clients, {rounds} rounds ...")
         results.append(_result(python, script, (str(clients), str(rounds), *arguments), limit))
     before, own, after = results
     return Figures(
@@ -138,22 +138,22 @@ def _result(python: Path, script: str, arguments: Sequence[str], limit: float) -
 def read_result(watched: Watched) -> _Result:
     """Take what a script printed last, if it is what it should be; else say why there is nothing."""
     if watched.code is None:
-        raise PeerError(f"not finished in time; it last said: {last_line(watched.errors) or 'nothing'}")
+        raise ToolError(f"not finished in time; it last said: {last_line(watched.errors) or 'nothing'}")
     if watched.code:
-        raise PeerError(f"failed: {last_line(watched.errors) or f'exit code {watched.code}'}")
+        raise ToolError(f"failed: {last_line(watched.errors) or f'exit code {watched.code}'}")
     for line in reversed(watched.output.splitlines()):
         if line.startswith("{"):
             break
     else:
-        raise PeerError(f"printed no result, but {last_line(watched.output)!r}")
+        raise ToolError(f"printed no result, but {last_line(watched.output)!r}")
     try:
         said = json.loads(line)
         updates, seconds, began = int(said["updates"]), float(said["seconds"]), float(said["began"])
         versions = {str(name): str(value) for name, value in said["versions"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        raise PeerError(f"printed no result, but {line[:300]!r}") from None
+        raise ToolError(f"printed no result, but {line[:300]!r}") from None
     if updates < 1 or not (0 < seconds < math.inf) or not (watched.began <= began < math.inf):
-        raise PeerError(f"printed a result that cannot be: {line[:300]!r}")
+        raise ToolError(f"printed a result that cannot be: {line[:300]!r}")
     return _Result(
         versions,
         updates,

@@ -15,7 +15,7 @@ from pushcen.errors import PushcenError
 LIMIT = 3600.0  # seconds for one command of pip's
 
 
-class PeerError(PushcenError):
+class ToolError(PushcenError):
     """Another tool cannot be installed or run here; the text says why."""
 
 
@@ -52,9 +52,9 @@ def _run(command: Sequence[str]) -> None:
     try:
         done = subprocess.run(command, env=plain_environment(), capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
-        raise PeerError(f"not installed: pip was still at it after {LIMIT:.0f} s") from None
+        raise ToolError(f"not installed: pip was still at it after {LIMIT:.0f} s") from None
     if done.returncode:
-        raise PeerError(f"not installed: {last_line(done.stderr) or last_line(done.stdout) or done.returncode}")
+        raise ToolError(f"not installed: {last_line(done.stderr) or last_line(done.stdout) or done.returncode}")
 
 
 def last_line(text: str) -> str:

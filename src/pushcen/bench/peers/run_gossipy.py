@@ -18,7 +18,7 @@ clients, rounds = map(int, sys.argv[1:])
 torch.set_num_threads(work.quickest_threads())
 
 
-class Net(TorchModel):
+class GossipNet(TorchModel):
     """The LeNet, as gossipy has models."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class SameForAll(DataDispatcher):
 
 
 handler = TorchModelHandler(
-    net=Net(),
+    net=GossipNet(),
     optimizer=torch.optim.SGD,
     optimizer_params={"lr": work.RATE},
     criterion=torch.nn.functional.cross_entropy,

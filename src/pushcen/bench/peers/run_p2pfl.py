@@ -32,7 +32,7 @@ from p2pfl.utils.utils import set_standalone_settings, wait_convergence, wait_to
 clients, rounds = map(int, sys.argv[1:])
 
 
-class Net(lightning.LightningModule):
+class LightningNet(lightning.LightningModule):
     """The LeNet, as Lightning has models."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ data = P2PFLDataset(DatasetDict({"train": rows, "test": rows}), batch_size=work.
 data.set_transforms(images)
 nodes = []
 for client in range(clients):
-    model, protocol = LightningModel(Net()), MemoryCommunicationProtocol()
+    model, protocol = LightningModel(LightningNet()), MemoryCommunicationProtocol()
     nodes.append(Node(model, data, addr=f"node-{client}", learner=NeverEvaluating(), protocol=protocol))
     nodes[-1].start()
 TopologyFactory.connect_nodes(TopologyFactory.generate_matrix(TopologyType.FULL, clients), nodes)

@@ -4,8 +4,7 @@ import sys
 
 from work import BATCH, CORES, IMAGES, LABELS, RATE, lenet, report
 
-from pushcen import Task
-from pushcen.learning import TrainingOptions
+from pushcen.learning import Task, TrainingOptions
 from pushcen.methods import method_named
 from pushcen.simulation import ComputeOptions, EvaluationOptions, ExecutorOptions, World, simulate_world
 
