@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,9 +61,9 @@ def _run(command: Sequence[str]) -> None:
 def last_line(text: str) -> str:
     r"""Return the last line that says something, the last error if lines are marked so, at most 300 characters of it.
 
-    >>> last_line("ERROR: No matching distribution found for x\n\n[notice] there is a new pip\n")
+    >>> last_line("\x1b[31mERROR: No matching distribution found for x\x1b[0m\n\n[notice] there is a new pip\n")
     'ERROR: No matching distribution found for x'
     """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", text).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")]
     return (errors or lines or [""])[-1][:300]

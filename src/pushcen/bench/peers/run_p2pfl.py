@@ -27,7 +27,7 @@ from p2pfl.management.logger import logger
 from p2pfl.node import Node
 from p2pfl.settings import Settings
 from p2pfl.utils.topologies import TopologyFactory, TopologyType
-from p2pfl.utils.utils import set_standalone_settings, wait_convergence, wait_to_finish
+from p2pfl.utils.utils import wait_convergence, wait_to_finish
 
 clients, rounds = map(int, sys.argv[1:])
 
@@ -61,9 +61,22 @@ def images(batch: dict) -> dict:
     return {"image": work.IMAGES[batch["row"]], "label": work.LABELS[batch["row"]]}
 
 
-set_standalone_settings()
-logger.set_level("WARNING")
-Settings.training.RAY_ACTOR_POOL_SIZE = work.CORES
+Settings.set_from_dict(  # as in p2pfl's own example of CIFAR-10, but for the level and the pool
+    {
+        "general": {"log_level": "WARNING", "grpc_timeout": 2, "resource_monitor_period": 1},
+        "heartbeat": {"period": 10, "timeout": 60, "wait_convergence": 4},
+        "gossip": {
+            "period": 1,
+            "messages_per_period": 200,
+            "amount_last_messages_saved": 1000,
+            "models_period": 1,
+            "models_per_round": 4,
+            "exit_on_x_equal_rounds": 150,
+        },
+        "training": {"vote_timeout": 60, "aggregation_timeout": 300, "ray_actor_pool_size": work.CORES},
+    }
+)
+logger.set_level(Settings.general.LOG_LEVEL)
 rows = Dataset.from_dict({"row": list(range(work.SAMPLES))})
 data = P2PFLDataset(DatasetDict({"train": rows, "test": rows}), batch_size=work.BATCH)
 data.set_transforms(images)
@@ -72,7 +85,7 @@ for client in range(clients):
     model, protocol = LightningModel(LightningNet()), MemoryCommunicationProtocol()
     nodes.append(Node(model, data, addr=f"node-{client}", learner=NeverEvaluating(), protocol=protocol))
     nodes[-1].start()
-TopologyFactory.connect_nodes(TopologyFactory.generate_matrix(TopologyType.FULL, clients), nodes)
+TopologyFactory.connect_nodes(TopologyFactory.generate_matrix(TopologyType.STAR, clients), nodes)
 wait_convergence(nodes, clients - 1, only_direct=False, wait=60)
 nodes[0].set_start_learning(rounds=1 + rounds, epochs=1, trainset_size=clients)
 while not all(node.state.round for node in nodes):  # the first round warms up
