@@ -105,7 +105,7 @@ print("waiting for godot", file=sys.stderr, flush=True)
 time.sleep(600)
 """
     peers(hanging=hanging)
-    reason = beside.run(clients=2, rounds=1, limit=5.0)["peers"]["hanging"]["failed"]
+    reason = beside.run(clients=2, rounds=1, limit=10.0)["peers"]["hanging"]["failed"]
     assert reason == "not finished in time; it last said: waiting for godot"
     assert int(child.read_text()) not in processes._processes()
 
