@@ -122,19 +122,23 @@ def test_a_tool_that_cannot_be_installed_says_what_pip_said(tmp_path, monkeypatc
 
 
 def test_an_environment_is_made_once(tmp_path, monkeypatch):
-    commands = []
+    commands, tool = [], tmp_path / "pushcen" / "peers" / "tool"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(environments, "_run", lambda command: commands.append(command) or make(command))
 
     def make(command):
         if "venv" in command:
-            (tmp_path / "pushcen" / "peers" / "tool").mkdir(parents=True)
+            (tool / "bin").mkdir(parents=True)
+            (tool / "bin" / "python").touch()
 
     first = environments.installed("tool", ["tool"])
     assert environments.installed("tool", ["tool"]) == first
     assert len(commands) == 2
     environments.installed("tool", ["tool<2"])
     assert len(commands) == 4
+    (tool / "bin" / "python").unlink()  # what it was made from is gone
+    environments.installed("tool", ["tool<2"])
+    assert len(commands) == 6
 
 
 @pytest.mark.parametrize(

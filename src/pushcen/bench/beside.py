@@ -79,6 +79,8 @@ def run(
     """Measure every tool, or `only` those named; return its figures, or why there are none, by its name."""
     for name in only:
         check_choice("only", name, [tool.name for tool in TOOLS])
+    if not Path("/proc/self/smaps_rollup").exists():
+        raise ToolError("other tools can be measured on Linux only: memory is read from /proc")
     found: dict[str, Any] = {"clients": clients, "rounds": rounds, "load_before": round(os.getloadavg()[0], 2)}
     with _cores() as cores:
         found |= {"cores": cores, "peers": {}}
@@ -129,7 +131,7 @@ class _Result:
 def _result(python: Path, script: str, arguments: Sequence[str], limit: float) -> _Result:
     """Run a script in a folder of its own, which is gone afterwards with all that a tool leaves behind."""
     own = python == Path(sys.executable)
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         environment = plain_environment() | _QUIET | {"RAY_TMPDIR": folder, "FLWR_HOME": folder, "HF_HOME": folder}
         environment["PYTHONPATH"] = str(SCRIPTS.parents[2] if own else SCRIPTS)  # Ray's workers need the scripts, too
         return read_result(watch([str(python), str(SCRIPTS / script), *arguments], environment, Path(folder), limit))

@@ -34,7 +34,7 @@ def installed(name: str, requirements: Sequence[str]) -> Path:
     folder = cache_folder() / "peers" / name
     wanted = [f"torch=={version('torch').partition('+')[0]}", *requirements] if requirements else []
     python, done = folder / "bin" / "python", folder / "installed.json"  # which is written last
-    if done.exists() and json.loads(done.read_text()) == wanted:
+    if python.exists() and done.exists() and done.read_text() == json.dumps(wanted):
         return python
     shutil.rmtree(folder, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(folder)])
