@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from pushcen.analysis import Table
 
 app = typer.Typer(help="Measure pushcen beside plain versions of the same work, on this machine.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -135,6 +138,25 @@ def simulator(as_json: Json = False) -> None:
 
 
 @app.command()
+def peers(
+    as_json: Json = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this tool; give it again for several.")] = None,
+    clients: Annotated[int, typer.Option(min=2, help="How many clients each tool simulates.")] = 100,
+    rounds: Annotated[int, typer.Option(min=1, help="Updates of every client, after one to warm up.")] = 3,
+    limit: Annotated[float, typer.Option(min=1, help="Seconds after which a tool is given up.")] = 900.0,
+) -> None:
+    """Measure the same work in Flower, gossipy, p2pfl and pushcen; installs each apart (gigabytes, at first).
+
+    docs/beside.md explains the figures.
+    """
+    from pushcen.bench import beside
+
+    with _waiting("") as status:
+        found = beside.run(clients, rounds, only or (), limit, tell=status.update)
+    _print(as_json, found, beside.table(found))
+
+
+@app.command()
 def start(
     as_json: Json = False,
     rounds: Annotated[int, typer.Option(min=1, help="How often each is started; the quickest counts.")] = 3,
@@ -162,10 +184,14 @@ def _show(
     as_json: bool, found: Mapping[str, Any], title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> None:
     """Print what was measured: as JSON, or as a table, whose first column has names and the others numbers."""
-    if as_json:
-        typer.echo(json.dumps(found, indent=2))
-        return
     from pushcen.analysis import Column, Table
 
     first, *others = columns
-    Console(highlight=False).print(Table(title, [Column(first, left=True), *map(Column, others)], rows).rich())
+    _print(as_json, found, Table(title, [Column(first, left=True), *map(Column, others)], rows))
+
+
+def _print(as_json: bool, found: Mapping[str, Any], table: "Table") -> None:
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        Console(highlight=False).print(table.rich())
