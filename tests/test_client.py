@@ -23,6 +23,9 @@ METHODS = {
     "swift-random": {},
     "divshare": {"parts": 3, "receivers": 1},
     "independent": {},
+    "epidemic": {"receivers": 2},
+    "sgp": {"limit": 2, "receivers": 2},
+    "rasgp": {},
 }
 NAMES = ["a", "b", "c", "d"]
 TRAINING = TrainingOptions(batch=8, lr=0.01)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pushcen.learning import Learner, Model, State, Work
-from pushcen.protocol import Contact, Envelope, Peer, Rules
+from pushcen.protocol import Contact, Envelope, Peer, Rules, name_of
 
 
 class Learning(Protocol):
@@ -71,7 +71,8 @@ class Client(Generic[L]):
         """Start a compute event; return what `step` will merge."""
         event = self.peer.begin()
         self.learner.take()
-        return Work(event.own, [Model(weight, env.part, env.payload) for weight, env in event.models], event.adopts)
+        models = [Model(weight, env.part, env.payload) for weight, env in event.models]
+        return Work(event.own, models, event.adopts, senders=[name_of(env.sender) for _, env in event.models])
 
     def step(self, work: Work) -> Any:
         """Merge, train, encode: the long part, which may run in another thread while envelopes come in."""

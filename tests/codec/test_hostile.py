@@ -22,6 +22,7 @@ from pushcen.codec import (
     Payload,
     PayloadError,
     Schema,
+    WithMass,
     accumulate,
     encode,
 )
@@ -30,6 +31,7 @@ from pushcen.models import LeNet
 from tests.codec.models import example
 
 CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0)]
+CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5)]
 SCHEMA = Schema.of(example())
 
 
@@ -105,6 +107,14 @@ def test_each_lie_is_named():
     assert "spare bytes" in refused(changed(CODECS[4], body + 12, b"\x01"))
     assert "not finite" in refused(changed(CODECS[4], body + 16, nan))
     assert "says which part" in refused(sealed(encode(example(), CODECS[4]).data[: body + 8]))
+    with_mass = WithMass(five, 0.5)
+    for mass in (float("nan"), float("inf"), -0.5, 2.0**61):
+        assert "a mass that is" in refused(changed(with_mass, body, struct.pack("<d", mass)))
+    assert "not finite" in refused(changed(with_mass, body + 8, nan))
+    for inner in (0, 4, 6, 15):  # no codec, a part of a model, itself
+        assert "with mass has parameter" in refused(changed(with_mass, 6, struct.pack("<H", inner << 12 | 5)))
+    assert "clusters = 1: must be" in refused(changed(with_mass, 6, struct.pack("<H", 1 << 12 | 1)))
+    assert "and 7 bytes" in refused(sealed(encode(example(), with_mass).data[: body + 7]))
     assert "says that it has 18446744073709551615" in refused(encode(example()).data[:8] + b"\xff" * 8 + bytes(900))
 
 

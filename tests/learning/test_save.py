@@ -21,6 +21,8 @@ METHODS = {
     "swift-random": {},
     "divshare": {"parts": 3},
     "independent": {},
+    "epidemic": {},
+    "sgp": {"overlap": True},
 }
 OPTIMISERS = {
     "sgd": TrainingOptions(batch=8, optimiser="sgd", lr=0.05, momentum=0.9),

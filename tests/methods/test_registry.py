@@ -29,13 +29,15 @@ nothing = 5
 """
 
 
+NO_GRAPH = ["pushcen", "push-sum", "async-dfedavg", "swift-random", "divshare", "epidemic", "sgp", "independent"]
+
+
 def test_all_methods_have_their_names():
-    expected = {"pushcen", "push-sum", "async-dfedavg", "swift", "swift-random", "divshare", "independent"}
-    assert expected <= set(methods())
+    assert {*NO_GRAPH, "pushcen-lean", "swift", "quantized-push-sum", "rasgp"} <= set(methods())
     assert all(method.name == name for name, method in methods().items())
 
 
-@pytest.mark.parametrize("name", ["pushcen", "push-sum", "async-dfedavg", "swift-random", "divshare", "independent"])
+@pytest.mark.parametrize("name", NO_GRAPH)
 def test_every_method_can_be_made_with_no_option_and_trains(name):
     method = method_named(name)()
     method.rules(Place("a"))
@@ -44,8 +46,9 @@ def test_every_method_can_be_made_with_no_option_and_trains(name):
     assert method_named(name).needs_graph is False
 
 
-def test_only_swift_needs_a_graph():
-    assert [name for name, method in methods().items() if method.needs_graph] == ["swift"]
+def test_three_need_a_graph():
+    needing = [name for name, method in methods().items() if method.needs_graph]
+    assert needing == ["swift", "quantized-push-sum", "rasgp"]
 
 
 @pytest.mark.parametrize(
@@ -120,6 +123,9 @@ REFUSED = [
     ("swift", {"every": 0}, "every = 0"),
     ("swift-random", {"every": -2}, "every = -2"),
     ("divshare", {"parts": 0}, "parts = 0"),
+    ("epidemic", {"receivers": 0}, "receivers = 0"),
+    ("sgp", {"limit": -1}, "limit = -1"),
+    ("quantized-push-sum", {"codec": "gzip"}, "codec = 'gzip'"),
     ("divshare", {"receivers": 0}, "receivers"),
     ("divshare", {"cut_seed": -1}, "cut_seed = -1"),
 ]

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from pushcen.errors import LedgerError, NetworkError
-from pushcen.methods import AsyncDFedAvg, DivShare, PushCen, SwiftRandom
+from pushcen.methods import AsyncDFedAvg, DivShare, Epidemic, PushCen, Sgp, SwiftRandom
 from pushcen.protocol import UNIT, epoch_of
 from pushcen.runtime.channels import Line
 from pushcen.runtime.claims import read_word
@@ -32,7 +32,9 @@ def test_founders_train_together_and_every_quantum_is_somewhere(tmp_path):
     run(story())
 
 
-@pytest.mark.parametrize("method", [AsyncDFedAvg(), SwiftRandom(), DivShare(parts=2)], ids=lambda m: type(m).name)
+@pytest.mark.parametrize(
+    "method", [AsyncDFedAvg(), SwiftRandom(), DivShare(parts=2), Epidemic()], ids=lambda m: type(m).name
+)
 def test_methods_without_mass_run_too(tmp_path, method):
     async def story():
         world = World(tmp_path)
@@ -41,6 +43,17 @@ def test_methods_without_mass_run_too(tmp_path, method):
         await until(lambda: all(world.node(n).metrics.received.labels("news")._value.get() > 0 for n in world.names))
         assert all(world.node(name).metrics.refusals.labels("malformed")._value.get() == 0 for name in world.names)
         await world.check(founded=0)
+
+    run(story())
+
+
+def test_sgp_keeps_every_quantum(tmp_path):
+    async def story():
+        world = World(tmp_path)
+        await world.start("p0", "p1", "p2", events=6, method=Sgp(receivers=2), settings={"start_with": 2})
+        await until(lambda: all(world.events(name) == 6 for name in world.names))
+        found = await world.check()
+        assert found.held + found.on_links == 3 * UNIT
 
     run(story())
 

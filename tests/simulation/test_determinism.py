@@ -14,7 +14,7 @@ import pytest
 
 from pushcen.errors import RunError
 from pushcen.learning import PerClientOptions, ScheduleOptions, TrainingOptions
-from pushcen.methods import DivShare, PushCen, PushCenLean, Swift
+from pushcen.methods import DivShare, PushCen, PushCenLean, QuantizedPushSum, Rasgp, Sgp, Swift
 from pushcen.simulation import (
     METERS,
     CheckpointOptions,
@@ -63,6 +63,19 @@ WORLDS = {
         "network": NetworkOptions(bandwidth=300, jitter=0.1, backlog=False, loss=0.1),
     },
     "swift": {"method": Swift(), "neighbours": NeighbourOptions(kind="graph", degree=2)},
+    "quantized push-sum": {
+        "method": QuantizedPushSum(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "network": NetworkOptions(latency=0.3),
+        "collect": "start",
+    },
+    "rasgp": {
+        "method": Rasgp(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "network": EVERYTHING["network"],
+        "collect": "start",
+    },
+    "sgp": {"method": Sgp(limit=2, overlap=True, receivers=3), **EVERYTHING},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),
         "neighbours": NeighbourOptions(kind="view", size=4, bound=6),

@@ -29,6 +29,10 @@ _METHODS = {
     "independent": Style(INK, (0, (6, 1, 1, 1, 1, 1)), "v", "\\\\"),
     "push-sum": Style(YELLOW, (0, (8, 2)), "P", "++"),
     "swift-random": Style("#66C5AB", (0, (3, 1)), "X", "--"),
+    "epidemic": Style("#A6761D", (0, (1, 1)), "*", "o"),
+    "sgp": Style("#B2182B", (0, (7, 1, 1, 1)), "<", "|"),
+    "quantized-push-sum": Style("#4D9221", (0, (5, 1, 1, 1, 1, 1)), ">", "-"),
+    "rasgp": Style("#7F3B08", (0, (2, 2)), "p", "x"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)

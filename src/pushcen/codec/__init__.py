@@ -26,10 +26,20 @@ from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
-from pushcen.codec.payload import Payload, accumulate, decode, encode, payload_size, read_reference
+from pushcen.codec.payload import (
+    Payload,
+    accumulate,
+    decode,
+    decode_row,
+    encode,
+    encode_row,
+    payload_size,
+    read_reference,
+)
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codecs
 from pushcen.codec.schema import Entry, Schema
+from pushcen.codec.with_mass import WithMass
 from pushcen.errors import ModelError, OptionError, PayloadError
 
 __all__ = [
@@ -48,12 +58,15 @@ __all__ = [
     "PayloadError",
     "Reference",
     "Schema",
+    "WithMass",
     "accumulate",
     "check_values",
     "cluster",
     "codecs",
     "decode",
+    "decode_row",
     "encode",
+    "encode_row",
     "largest",
     "payload_size",
     "read_reference",

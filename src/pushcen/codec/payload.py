@@ -1,4 +1,4 @@
-"""From a model to one message and back: `encode`, `Payload.parse`, `accumulate`, `decode`."""
+"""From a model, or a row of numbers, to one message and back: `encode`, `Payload.parse`, `accumulate`, `decode`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pushcen.codec import numba_kernels
 from pushcen.codec.accumulator import Accumulator, Weight, check_weight
 from pushcen.codec.centroids import Centroids
 from pushcen.codec.clustering import flatten
-from pushcen.codec.codec import OWN, Codec
+from pushcen.codec.codec import OWN, Codec, Rows
 from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codec_of
@@ -105,18 +105,30 @@ def encode(
         if left.shape != (schema.size,):
             raise OptionError(f"left: must be a row of {schema.size} values, not {list(left.shape)}")
         rows = codec.with_left(rows, schema, left)
-    length, begin = payload_size(schema, codec), HEADER + len(codec.mark)
-    data = np.empty(length + numba_kernels.SPARE, np.uint8)
-    codec.write(rows, schema, data[begin:])
-    fingerprint = None if reference is None else reference.fingerprint
-    header = Header(codec.code, codec.parameter, length, schema.fingerprint, fingerprint or NO_REFERENCE)
-    data[HEADER:begin] = np.frombuffer(codec.mark, np.uint8)
-    read = _read_back(codec, header, data[HEADER:length])
-    write_header(header, data[:length].data)
-    payload = Payload(data[:length].tobytes(), schema, read, fingerprint, reference)
+    payload = _written(rows, codec, schema, reference)
     if left is not None:
         codec.add(schema, payload.body, -1, Accumulator(schema, left))
     return payload
+
+
+def encode_row(row: torch.Tensor, codec: Codec, schema: Schema) -> Payload:
+    """Make a message of numbers in a row of float32 that are no model: a difference, say, or a running sum.
+
+    >>> from pushcen.codec import Dense
+    >>> schema = Schema.of(nn.Linear(2, 1))
+    >>> decode_row(encode_row(torch.arange(3.0), Dense(), schema)).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    if row.shape != (schema.size,) or row.dtype != torch.float32:
+        raise OptionError(f"row: must be {schema.size} values of float32, not {list(row.shape)} of {row.dtype}")
+    return _written(((entry, row[place]) for entry, place in schema.slices), codec, schema, None)
+
+
+def decode_row(payload: Payload, reference: Reference | None = None) -> torch.Tensor:
+    """Return the numbers of a message in one row."""
+    into = Accumulator.zeros(payload.schema)
+    accumulate(payload, 1, into, reference=reference)
+    return into.total
 
 
 def payload_size(schema: Schema, codec: Codec) -> int:
@@ -165,9 +177,8 @@ def decode(payload: Payload, *, reference: Reference | None = None) -> dict[str,
     """
     if not payload.codec.whole:
         raise OptionError(f"{payload.codec} is only a part of a model: use accumulate, which knows what it covers")
-    into = Accumulator.zeros(payload.schema)
-    accumulate(payload, 1, into, reference=reference)
-    return {entry.name: into.total[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices}
+    row = decode_row(payload, reference)
+    return {entry.name: row[place].view(entry.shape).to(entry.dtype) for entry, place in payload.schema.slices}
 
 
 def read_reference(payload: Payload) -> Reference:
@@ -183,9 +194,7 @@ def read_reference(payload: Payload) -> Reference:
     if found is None:
         if payload.reference is not None or not payload.codec.whole:
             raise PayloadError("a reference must be a whole model that stands alone, not a difference or a part of one")
-        into = Accumulator.zeros(payload.schema)
-        accumulate(payload, 1, into)
-        found = _READ[payload] = Reference.named(payload.schema, into.total)
+        found = _READ[payload] = Reference.named(payload.schema, decode_row(payload))
     return found
 
 
@@ -199,6 +208,19 @@ def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iter
         if row.device.type == "mps":  # which has no float64, for sums
             row = row.cpu()
         yield entry, row if reference is None else row - reference.row[place].to(row.device)
+
+
+def _written(rows: Rows, codec: Codec, schema: Schema, reference: Reference | None) -> Payload:
+    """Write rows into a message, behind a header."""
+    length, begin = payload_size(schema, codec), HEADER + len(codec.mark)
+    data = np.empty(length + numba_kernels.SPARE, np.uint8)
+    codec.write(rows, schema, data[begin:])
+    fingerprint = None if reference is None else reference.fingerprint
+    header = Header(codec.code, codec.parameter, length, schema.fingerprint, fingerprint or NO_REFERENCE)
+    data[HEADER:begin] = np.frombuffer(codec.mark, np.uint8)
+    read = _read_back(codec, header, data[HEADER:length])
+    write_header(header, data[:length].data)
+    return Payload(data[:length].tobytes(), schema, read, fingerprint, reference)
 
 
 def _read_back(codec: Codec, header: Header, body: Bytes) -> Codec:

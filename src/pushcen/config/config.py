@@ -72,6 +72,7 @@ class Config(World):
             raise ConfigError("\n".join(problems))
         if config.method.needs_graph and "kind" not in values.get("neighbours", {}):
             config = dataclasses.replace(config, neighbours=dataclasses.replace(config.neighbours, kind="graph"))
+        config.check_method()
         if config.task.function:
             given = flat({name: values.get(name, {}) for name in ("task", "data")})
             if unread := [key for key in given if key != "task.function"]:

@@ -1,6 +1,6 @@
 """Learning: the tensors of one client. Bring a `Task`; a `Learner` merges, trains, encodes and evaluates it.
 
-Nothing here knows who sent what, or when: weights come as numbers, models as payloads.
+Nothing here knows of links or time: weights come as numbers, models as payloads, senders as names.
 """
 
 from pushcen.learning.adapters import freeze_lora_a
@@ -8,9 +8,11 @@ from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
+from pushcen.learning.numerators import NumeratorUpdate, ReplicaUpdate, RunningSumsUpdate
 from pushcen.learning.per_client import PerClientOptions
 from pushcen.learning.samples import Samples
 from pushcen.learning.schedule import ScheduleOptions
+from pushcen.learning.sgp import NumeratorStepUpdate
 from pushcen.learning.task import Task, TaskFunction, build_task, load_task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
@@ -26,9 +28,13 @@ __all__ = [
     "FitLearner",
     "Learner",
     "Model",
+    "NumeratorStepUpdate",
+    "NumeratorUpdate",
     "Outcome",
     "Payloads",
     "PerClientOptions",
+    "ReplicaUpdate",
+    "RunningSumsUpdate",
     "Samples",
     "ScheduleOptions",
     "Score",

@@ -11,7 +11,6 @@ import torch
 
 from pushcen.codec import Accumulator, Codec, Payload, accumulate, read_reference
 from pushcen.codec.accumulator import Weight
-from pushcen.codec.clustering import flatten
 from pushcen.errors import DivergenceError, ModelError
 from pushcen.learning import samples as data
 from pushcen.learning.evaluation import rehearse, score, settled
@@ -22,6 +21,7 @@ from pushcen.learning.mistakes import all_finite
 from pushcen.learning.modules import device_named, extra_state, schema_of
 from pushcen.learning.noise import Noise
 from pushcen.learning.optimiser_state import load_optimiser, save_optimiser
+from pushcen.learning.rows import row_of
 from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
 from pushcen.learning.task import Task
@@ -154,7 +154,7 @@ class Learner:
             flops=flops + self.local.cost.total + self.update.flops(steps),
             density=self.update.density,
             drift=None if before is None else float((self._row() - before).norm()),
-            distortion=self._distortion(payloads) if measure and 0 in payloads else None,
+            distortion=self._distortion(payloads) if measure and 0 in payloads and self.update.sends_models else None,
         )
 
     def attempt(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
@@ -242,22 +242,16 @@ class Learner:
             raise ModelError(f"{self.client}: what was saved does not fit the model: {wrong[0]} is not in both")
 
     def _merge(self, work: Work) -> float:
-        """Set the model to the weighted mean of itself, the messages and what was folded; return the operations."""
+        """Let the update merge the messages and what was folded into the model; return the operations."""
         codecs = self.update.codecs()
         messages = [(weight, self._checked(part, payloads, codecs)) for weight, part, payloads in work.models]
         into, self._taken = self._taken, None
-        if into is not None or messages:
-            into = into or Accumulator.zeros(self.schema, self.device)
-            if work.own:
-                into.add_model(self.model, work.own)
-            for weight, payload in messages:
-                self.add(payload, weight, into)
-            into.write_mean(self.model)
+        self.update.mix(self.model, work, messages, into)
         if work.adopts:
             self._optimiser = self.training.optimise(self.model, self.client)
             self.update.reset()
         self.update.merge(0 if work.adopts else work.own, messages)
-        return 2.0 * self.schema.size * (len(messages) + bool(into is not None))
+        return 2.0 * self.schema.size * (len(messages) + (into is not None or bool(messages)))
 
     def _offer(self, work: Work) -> Payload | None:
         """Encode the merged model as a reference, if it is to be offered."""
@@ -279,7 +273,7 @@ class Learner:
         return payloads[part]
 
     def _row(self) -> torch.Tensor:
-        return torch.cat([flatten(tensor) for tensor in self.schema.tensors(self.model)])
+        return row_of(self.schema, self.model)
 
     def _distortion(self, payloads: Payloads) -> float:
         sent = Accumulator.zeros(self.schema, self.device)

@@ -11,11 +11,23 @@ import numpy as np
 import torch
 from torch import nn
 
-from pushcen.codec import Centroids, Codec, Dense, Payload, Reference, Schema, codecs, encode, payload_size
-from pushcen.codec.clustering import flatten
+from pushcen.codec import (
+    Accumulator,
+    Centroids,
+    Codec,
+    Dense,
+    Payload,
+    Reference,
+    Schema,
+    accumulate,
+    codecs,
+    encode,
+    payload_size,
+)
 from pushcen.errors import OptionError, PayloadError
+from pushcen.learning.rows import row_of
 from pushcen.learning.training import TrainingOptions
-from pushcen.learning.work import Payloads, State
+from pushcen.learning.work import Payloads, State, Work
 from pushcen.locate import locate
 
 OFFERED = Centroids(clusters=32)
@@ -35,6 +47,8 @@ class Update:
     """The models that messages may always be differences to, by fingerprint: the common start."""
     moves = False
     """Whether they may be differences to others, too, which come with them."""
+    sends_models = True
+    """Whether a message is a model, or a part of one, which can be compared with the model that it was made of."""
     _left: torch.Tensor | None = None
     """What the messages so far have left out of the whole model."""
     _gave: int = 0
@@ -58,6 +72,22 @@ class Update:
 
     def put_back(self) -> None:
         """Undo `take`."""
+
+    def mix(
+        self, model: nn.Module, work: Work, messages: Sequence[tuple[int, Payload]], folded: Accumulator | None
+    ) -> None:
+        """Set the model to the mean of itself, the messages and what was folded, each by its weight.
+
+        A method whose rule is no mean has one of its own. `work.own` is what the model weighs.
+        """
+        if folded is None and not messages:
+            return
+        into = folded or Accumulator.zeros(self.schema, next(model.parameters()).device)
+        if work.own:
+            into.add_model(model, work.own)
+        for weight, payload in messages:
+            accumulate(payload, weight, into, reference=self.base(payload))
+        into.write_mean(model)
 
     def merge(self, own: int, messages: Iterable[tuple[int, Payload]]) -> None:
         """Note the messages that are merged now."""
@@ -117,7 +147,7 @@ class Update:
         among = [*self.references.values(), *towards]
         if len(among) == 1:
             return among[0]
-        row = torch.cat([flatten(tensor) for tensor in self.schema.tensors(model)])
+        row = row_of(self.schema, model)
         return min(among, key=lambda reference: float((row - reference.row.to(row.device)).square().sum()))
 
     def reference(self, codec: Codec) -> Reference | None:

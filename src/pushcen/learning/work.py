@@ -37,6 +37,8 @@ class Work(NamedTuple):
     """References that all receivers have, as payloads, or whatever stands for them until a learner sees them."""
     offers: bool = False
     """Whether the merged model is offered as a reference."""
+    senders: Sequence[str] = ()
+    """Who sent each of the models, by name; empty if that is not known."""
 
 
 @dataclass(frozen=True, eq=False)

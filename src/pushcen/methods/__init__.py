@@ -2,24 +2,32 @@
 
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
+from pushcen.methods.epidemic import Epidemic
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method, Place
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
+from pushcen.methods.quantized_push_sum import QuantizedPushSum
+from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.registry import GROUP, method_loaded, method_name, method_named, methods
+from pushcen.methods.sgp import Sgp
 from pushcen.methods.swift import Swift, SwiftRandom
 
 __all__ = [
     "GROUP",
     "AsyncDFedAvg",
     "DivShare",
+    "Epidemic",
     "Independent",
     "Method",
     "Place",
     "PushCen",
     "PushCenLean",
     "PushSum",
+    "QuantizedPushSum",
+    "Rasgp",
+    "Sgp",
     "Swift",
     "SwiftRandom",
     "method_loaded",

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from pushcen.errors import OptionError
 from pushcen.learning import Update
 from pushcen.protocol import Rules
 
@@ -15,6 +16,22 @@ class Place:
     me: str
     edges: Mapping[str, Sequence[str]] | None = None
     start: Any = None
+
+    def neighbours(self, method: "Method") -> Sequence[str]:
+        """Return whom a client pushes to on the fixed graph that its method needs; refuse a place that has none.
+
+        >>> Place("a", {"a": ("b",), "b": ()}).neighbours(Method())
+        ('b',)
+        """
+        if self.edges is None:
+            raise OptionError(f"method.name = {method.name!r}: needs a fixed graph; neighbours.kind must be graph")
+        if self.me not in self.edges:
+            raise OptionError(f"neighbours: the graph has no {self.me}")
+        if not self.edges[self.me] and len(self.edges) > 1:
+            raise OptionError(
+                f"neighbours: {self.me} pushes to nobody; {method.name} needs an edge out of every client"
+            )
+        return self.edges[self.me]
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,12 @@ class Method:
     """What figures and tables call it: the class name by default."""
     needs_graph: ClassVar[bool] = False
     """Whether it only works on a fixed graph."""
+    draws_anew: ClassVar[bool] = False
+    """Whether it draws its receivers anew at every push, among all, and so works on no fixed graph."""
+    needs_order: ClassVar[bool] = False
+    """Whether it only works where every message arrives, once, in the order in which its sender sent them."""
+    needs_everybody: ClassVar[bool] = False
+    """Whether it only works where all clients are there from the beginning to the end."""
 
     @property
     def moves(self) -> int | None:

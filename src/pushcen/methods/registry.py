@@ -10,11 +10,15 @@ from pushcen.errors import OptionError, PushcenError
 from pushcen.locate import locate
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
+from pushcen.methods.epidemic import Epidemic
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
+from pushcen.methods.quantized_push_sum import QuantizedPushSum
+from pushcen.methods.rasgp import Rasgp
+from pushcen.methods.sgp import Sgp
 from pushcen.methods.swift import Swift, SwiftRandom
 
 _HERE: tuple[type[Method], ...] = (
@@ -25,6 +29,10 @@ _HERE: tuple[type[Method], ...] = (
     Swift,
     SwiftRandom,
     DivShare,
+    Epidemic,
+    Sgp,
+    QuantizedPushSum,
+    Rasgp,
     Independent,
 )
 GROUP = "pushcen.methods"

@@ -11,7 +11,7 @@ from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell,
 from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
 from pushcen.protocol.peer import Peer
 from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Nobody, NoInbox, Rules, Whole
-from pushcen.protocol.weights import ByMass, Equal, Fixed
+from pushcen.protocol.weights import ByMass, Equal, EvenSplit, Fixed
 from pushcen.protocol.wire import from_bytes, to_bytes
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Contact",
     "Envelope",
     "Equal",
+    "EvenSplit",
     "Event",
     "Farewell",
     "Fixed",

@@ -53,6 +53,25 @@ class Equal:
 
 
 @dataclass(frozen=True, slots=True)
+class EvenSplit:
+    """A client's own model weighs what an even split over its `receivers` and itself leaves; messages weigh a unit.
+
+    For methods that count mass themselves, in what they send: the protocol moves none.
+    """
+
+    receivers: int
+    moves_mass: bool = field(default=False, init=False)
+
+    def own(self, _held: int) -> int:
+        """Return one of the parts of a unit."""
+        return UNIT // (self.receivers + 1)
+
+    def of(self, _share: int, _sender: str) -> int:
+        """Return one unit."""
+        return UNIT
+
+
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """Neighbours weigh fixed numbers of quanta, and a client's own model the rest of a unit."""
 

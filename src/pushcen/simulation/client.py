@@ -105,7 +105,8 @@ class SimulatedClient:
         self.expects.update(state["expects"])
         restore_stream(self.client.rng, state["rng"])
         self.attempt, work = state["run"], state["work"]
-        self.work = work and Work(work[0], [Model(*model) for model in work[1]], work[2])
+        senders = work[6] if work and len(work) > 6 else ()  # older checkpoints do not say
+        self.work = work and Work(work[0], [Model(*model) for model in work[1]], work[2], senders=senders)
         if self.references is not None:
             self.references.restore(state["references"])
         for name in SAVED:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from pushcen.codec import Schema, payload_size
-from pushcen.codec.clustering import flatten
-from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work
+from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work, rows
 from pushcen.learning import samples as data
 from pushcen.measure import ACCURACY, Measure
 
@@ -126,11 +125,14 @@ class Step(Job):
     """How many references there are."""
     offers: bool = False
     """Whether the merged model is offered as one."""
+    senders: tuple[str, ...] = ()
+    """Of each message."""
 
     def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[Outcome, Any]:
         """Return the outcome; the payloads are the product."""
         models = [_new(Model, model) for model in zip(self.weights, self.parts, inputs, strict=False)]
-        work = Work(self.own, models, self.adopts, self.gives, _offered(inputs, self.towards), self.offers)
+        towards = _offered(inputs, self.towards)
+        work = Work(self.own, models, self.adopts, self.gives, towards, self.offers, self.senders)
         learner = host.learners[client]
         step = learner.step if host.strict or not isinstance(learner, Learner) else learner.attempt
         outcome = step(work, encode=self.encode, measure=self.measure)
@@ -219,7 +221,7 @@ def row_of(learner: Learner) -> torch.Tensor:
     >>> len(row_of(learner))
     8
     """
-    return torch.cat([flatten(tensor).cpu() for tensor in learner.schema.tensors(learner.model)])
+    return rows.row_of(learner.schema, learner.model).cpu()
 
 
 @contextmanager
@@ -227,9 +229,7 @@ def set_to(learner: Learner, row: torch.Tensor) -> Iterator[None]:
     """Give the learner's model the shared weights of `row` for a while; what is not shared stays its own."""
     tensors = learner.schema.tensors(learner.model)
     own = [tensor.detach().clone() for tensor in tensors]
-    with torch.no_grad():
-        for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
-            tensor.copy_(row[place].view(entry.shape))
+    rows.write_row(learner.schema, learner.model, row)
     try:
         yield
     finally:

@@ -55,6 +55,7 @@ def simulate_world(
     >>> summary["status"], summary["steps"], summary["meters"]["mass"]["exact"]
     ('finished', 24, True)
     """
+    world.check_method()
     if make is None:
         if task is None:
             raise OptionError("task: must be given, as a function of (client, clients)")

@@ -88,9 +88,12 @@ class Proxy:
 
     def step(self, work: Work) -> Ticket:
         """Merge, train, encode."""
-        own, models, adopts, gives, towards, offers = work
+        own, models, adopts, gives, towards, offers, names = work
+        senders = tuple(names)
         weights, parts, payloads = zip(*models, strict=True) if models else ((), (), ())
-        job = Step(own, weights, parts, adopts, self.encodes, self.measures, gives, len(towards), offers)
+        job = Step(
+            own, weights, parts, adopts, self.encodes, self.measures, gives, len(towards), offers, tuple(senders)
+        )
         ticket: Ticket = self.ask(job, *payloads, *towards)
         return ticket
 

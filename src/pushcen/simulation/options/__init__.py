@@ -11,6 +11,7 @@ from pushcen.learning import TrainingOptions
 from pushcen.methods import Method, PushCen, method_loaded, method_name
 from pushcen.simulation.options.clients import ComputeOptions, ParticipationOptions
 from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
+from pushcen.simulation.options.needs import check_needs
 from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
 from pushcen.simulation.options.running import CheckpointOptions, EvaluationOptions, ExecutorOptions, MeterOptions
 from pushcen.simulation.worlds.lines import Lines
@@ -103,6 +104,10 @@ class World:
         found = {key: fingerprint(value, key) for key, value in brought.items() if value}
         graph = self.neighbours.graph
         return found | ({"neighbours.graph": graph_fingerprint(graph)} if is_own(graph) else {})
+
+    def check_method(self) -> None:
+        """Refuse a method that cannot live in this world, by the setting that would have to change."""
+        check_needs(self.method, self.neighbours, self.network, self.participation)
 
     def identity(self) -> Identity:
         """Return every option that its results depend on: with equal identities, two runs are the same run.

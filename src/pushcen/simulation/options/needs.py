@@ -1,0 +1,36 @@
+"""What a method needs of its world: if that is missing, it is refused by the setting that would have to change."""
+
+from pushcen.errors import OptionError
+from pushcen.methods import Method
+from pushcen.simulation.options.clients import ParticipationOptions
+from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
+
+ORDER = {"loss": 0.0, "duplicate": 0.0, "reorder": 0.0, "jitter": 0.0, "backlog": True}
+"""The options of the network by which messages are lost, come twice, or overtake each other, and what is right."""
+PRESENCE = {"delayed": 0.0, "joins": "", "churn": 0.0, "crashes": 0.0}
+"""The options by which clients come late, or are away for a while, and what is right."""
+
+
+def check_needs(
+    method: Method, neighbours: NeighbourOptions, network: NetworkOptions, participation: ParticipationOptions
+) -> None:
+    """Refuse a method in a world that it cannot live in.
+
+    >>> from pushcen.methods import Epidemic
+    >>> check_needs(Epidemic(), NeighbourOptions(kind="graph"), NetworkOptions(), ParticipationOptions())
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: neighbours.kind = 'graph': epidemic draws its receivers anew; must be random or view
+    """
+    name = type(method).name
+    if method.needs_graph and neighbours.kind != "graph":
+        raise OptionError(f"neighbours.kind = {neighbours.kind!r}: {name} needs a fixed graph; must be graph")
+    if method.draws_anew and neighbours.kind == "graph":
+        raise OptionError(f"neighbours.kind = 'graph': {name} draws its receivers anew; must be random or view")
+    for section, options, right, why in (
+        ("network", network, ORDER if method.needs_order else {}, "every message, once and in order"),
+        ("participation", participation, PRESENCE if method.needs_everybody else {}, "everybody all the time"),
+    ):
+        for option, value in right.items():
+            given = getattr(options, option)
+            if given != value:
+                raise OptionError(f"{section}.{option} = {given!r}: {name} needs {why}; must be {value!r}")
