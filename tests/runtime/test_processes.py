@@ -76,6 +76,19 @@ def test_kills_at_every_moment_lose_and_make_no_mass(tmp_path, method):
     assert all(network.events(name) == 12 for name in network.names)
 
 
+def test_an_event_counts_once_it_is_committed(tmp_path):
+    """A peer that dies right after its last commit trains no more, and never writes the row of that event."""
+    network = LocalNetwork(tmp_path, TINY, 2, 2, {**QUICK, "runtime.start_with": 1})
+    assert network.events("p0") == 0
+    network.start()
+    try:
+        network.wait(120)
+    finally:
+        network.stop()
+    (network.state("p0") / "metrics.jsonl").unlink()
+    assert network.events("p0") == 2
+
+
 def test_real_peers_half_of_them_down_are_founded_anew_by_one_command(tmp_path):
     network = LocalNetwork(tmp_path, TINY, 4, None, {**QUICK, "runtime.pause": 0.05})
     folder, names = network.authority.folder, network.names
