@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, NewType
+from typing import Any, NamedTuple, NewType, Self
 
 from pushcen.errors import ProtocolError
 
@@ -105,11 +105,29 @@ class Envelope(NamedTuple):
         return f"{self.sender}#{self.part}" if self.part else self.sender
 
 
-class Contact(NamedTuple):
-    """A peer as its hello shows it: who it is now, and how often it has started (its *boot*)."""
-
+class _Contact(NamedTuple):
     peer: PeerId
     boot: int
+
+
+class Contact(_Contact):
+    """A peer as its hello shows it: who it is now, and how often it has started (its *boot*).
+
+    It is checked when it is made, so that pushes need not check it again.
+
+    >>> Contact(peer_id("ward-3", 1), 0)
+    Traceback (most recent call last):
+    pushcen.errors.ProtocolError: boot = 0 of ward-3/1: must be a whole number, 1 or more
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, peer: PeerId, boot: int) -> Self:
+        """Make a contact of what may have come from anywhere."""
+        check_id(peer)
+        if type(boot) is not int or boot < 1:
+            raise ProtocolError(f"boot = {boot!r:.80} of {peer}: must be a whole number, 1 or more")
+        return super().__new__(cls, peer, boot)
 
 
 class Answer(NamedTuple):

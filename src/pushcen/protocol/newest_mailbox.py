@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
-from pushcen.protocol.messages import Envelope, PeerId, name_of
+from pushcen.protocol.messages import Envelope, PeerId, check_id, name_of
 from pushcen.protocol.validation import envelopes, mapping, number, packed_top, sequence, text
 from pushcen.protocol.validation import link as link_name
 from pushcen.protocol.weights import Weights
@@ -79,6 +79,8 @@ class NewestMailbox:
             top_sequence, top_total = before[3], before[4]
         else:
             top = self._credited.get(link, 0) if self._event is None and not self._counted else self._base(link)
+            if not top:  # the link's first
+                check_id(envelope[0])
             top_sequence, top_total = top & LOW, top >> SHIFT
         if sequence <= top_sequence:
             return OLD
@@ -106,7 +108,8 @@ class NewestMailbox:
             entries = [(waiting[link].total - (self._base(link) >> SHIFT), waiting[link]) for link in links]
         else:
             base = self._credited.get
-            entries = [(waiting[link][4] - (base(link, 0) >> SHIFT), waiting[link]) for link in links]
+            found = map(waiting.__getitem__, links)
+            entries = [(one[4] - (base(link, 0) >> SHIFT), one) for link, one in zip(links, found, strict=True)]
         self._event = _new(_Event, (waiting, counted, self.folded, self._destroyed))
         self._waiting, self._counted, self.folded, self._destroyed = {}, _NONE, 0, _NONE
         return entries

@@ -130,6 +130,7 @@ class Peer(Sender):
         if (
             receiver != self.me
             or sender == receiver
+            or sender.__class__ is not str
             or sequence.__class__ is not int
             or total.__class__ is not int
             or not 0 < sequence <= LIMIT
@@ -140,8 +141,6 @@ class Peer(Sender):
             raise malformed(envelope, self.me)
         if self.status != "open":
             return LEAVING
-        if sender.__class__ is not str or sender not in self.credited:
-            check_id(sender)
         if self.closed or self._latest is not None:
             if sender in self.forgotten:
                 return FORGOTTEN
@@ -183,7 +182,7 @@ class Peer(Sender):
         """
         taken = self._running()
         self._check("open")
-        check_receivers(receivers, parts, self.me, self.sent, self._mass)
+        check_receivers(receivers, parts, self.me, self._mass)
         if steps is not None:
             number(steps, "steps")
         self._taken = None
@@ -192,7 +191,7 @@ class Peer(Sender):
             self.destroyed = dict(Counter(self.destroyed) + Counter(destroyed))
         self.events += 1
         self.held += taken
-        if self._seen != (len(self.sent), len(self.credited)):
+        if len(self.credited) != self._seen[1]:
             self._follow()
         envelopes = self._split(receivers, payload, parts, steps)
         if self._ending:
@@ -207,7 +206,8 @@ class Peer(Sender):
         if self.closed or self._latest is not None or self.most is not None:
             receivers = self._takers(receivers)
         served = receivers[: max(self.held - 1, 0)]
-        return self._share_out(served, self._share(self.held, len(served), steps), payload, max(1, len(receivers)))
+        push = self._push if self.most is None else self._push_what_fits
+        return push(served, self._share(self.held, len(served), steps), payload, max(1, len(receivers)))
 
     def _share(self, held: int, count: int, steps: int | None) -> int:
         """Return what each of so many receivers gets."""
@@ -246,15 +246,15 @@ class Peer(Sender):
         What `most` keeps back is pushed when more is confirmed.
         """
         self._check("leaving")
-        check_receivers(heirs, (), self.me, self.sent, self._mass)
+        check_receivers(heirs, (), self.me, self._mass)
         if not self._mass:  # what an older ledger holds cannot be given to anybody
             return []
         heirs = self._takers(heirs)[: self.held]
         if not heirs:
             return self.serve(payload, len(self.sent))
         odd = self.held % len(heirs)
-        envelopes = self._share_out(heirs[:1], odd, payload, 0) if odd else []
-        return envelopes + self._share_out(heirs, self.held // len(heirs), payload, len(self.sent))
+        envelopes = self._push_what_fits(heirs[:1], odd, payload, 0) if odd else []
+        return envelopes + self._push_what_fits(heirs, self.held // len(heirs), payload, len(self.sent))
 
     @property
     def gone(self) -> bool:

@@ -127,7 +127,9 @@ class Sender(Epochs):
             contacts = [contact for contact in contacts if self.room(contact[0]) > 0]
         return contacts
 
-    def _share_out(self, receivers: Sequence[Contact], share: int, payload: Payload, repairs: int) -> list[Envelope]:
+    def _push_what_fits(
+        self, receivers: Sequence[Contact], share: int, payload: Payload, repairs: int
+    ) -> list[Envelope]:
         """Push `share` to each receiver, or what its link has room for."""
         if self.most is None:
             return self._push(receivers, share, payload, repairs)
@@ -163,7 +165,7 @@ class Sender(Epochs):
             else:
                 self._note(peer, boot, push, new=not before)
             envelopes.append(_new(Envelope, (me, peer, 0, sequence, total, payload)))
-        if self._seen != (len(sent), len(self.credited)):
+        if len(sent) != self._seen[0]:
             self._follow()
         if repairs and len(unsettled) > len(receivers):
             served, waiting = {contact[0] for contact in receivers}, self.expects

@@ -4,7 +4,7 @@ from typing import Any
 
 from pushcen.errors import ProtocolError
 from pushcen.protocol.mailbox import DEAF, EPOCH, LOW, OLD, SHIFT, TAKEN, Entry, Receipt, Tops
-from pushcen.protocol.messages import Envelope, PeerId, epoch_of, name_of
+from pushcen.protocol.messages import Envelope, PeerId, check_id, epoch_of, name_of
 from pushcen.protocol.validation import envelope, envelopes, link, mapping, number, packed_top, sequence
 from pushcen.protocol.weights import Weights
 
@@ -41,6 +41,8 @@ class EveryMailbox:
         """Take an envelope in, if it is news, beside what its sender sent before."""
         link, sequence, total = envelope.link, envelope.sequence, envelope.total
         top = self._top(link)
+        if not top:  # the link's first
+            check_id(envelope.sender)
         if sequence <= top & LOW:
             return OLD
         share = total - (top >> SHIFT)
@@ -164,7 +166,7 @@ class LatestMailbox(EveryMailbox):
 
     def put(self, envelope: Envelope) -> Receipt:
         """Keep an envelope, if it is news, in place of its sender's last one."""
-        name = name_of(envelope.sender)
+        name = name_of(check_id(envelope.sender))
         stands = self._newest.get(name)
         if stands is not None and epoch_of(envelope.sender) < epoch_of(stands.sender):
             return EPOCH

@@ -3,7 +3,7 @@
 Whatever is not as it must be is a `ProtocolError`.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -118,35 +118,26 @@ def as_protocol_error() -> Iterator[None]:
         raise ProtocolError(f"not a saved peer: {error!r:.200}") from error
 
 
-def check_receivers(
-    receivers: Sequence[Contact], parts: Sequence[int], me: PeerId, known: Container[PeerId], mass: bool
-) -> None:
+def check_receivers(receivers: Sequence[Contact], parts: Sequence[int], me: PeerId, mass: bool) -> None:
     """Refuse receivers that are no contacts, are listed twice or are `me`, and parts that do not fit them.
 
-    `known` are identities that need no check any more; `mass` says whether pushes carry mass.
+    `mass` says whether pushes carry mass.
     """
-    peers = set()
-    for given in (receivers, parts):
-        if not isinstance(given, _LISTS):
-            raise ProtocolError(f"receivers or parts {given!r:.80}: must be a list")
+    if not isinstance(receivers, _LISTS) or not isinstance(parts, _LISTS):
+        raise ProtocolError(f"receivers {receivers!r:.80}, parts {parts!r:.80}: must be a list each")
+    peers = {contact[0] for contact in receivers if contact.__class__ is Contact}
+    if len(peers) == len(receivers) and me not in peers and not parts:
+        return
     for contact in receivers:
-        who, boot = contact if contact.__class__ is Contact else ("", None)
-        if boot.__class__ is not int or boot < 1:
-            raise ProtocolError(f"receiver {contact!r:.80}: must be a Contact, with a boot of 1 or more")
-        if who.__class__ is not str or who not in known:
-            check_id(who)
-        peers.add(who)
+        if contact.__class__ is not Contact:
+            raise ProtocolError(f"receiver {contact!r:.80}: must be a Contact")
     if me in peers:
         raise ProtocolError(f"receivers {sorted(peers)}: {me} cannot push to itself")
-    if parts:
-        if mass or len(parts) != len(receivers):
-            raise ProtocolError(f"parts = {parts!r}: one for each receiver, and none where mass moves")
-        for part in parts:
-            number(part, "parts", 0, PARTS)
-        once = len(set(zip(receivers, parts, strict=True))) == len(receivers)
-    else:
-        once = len(peers) == len(receivers)
-    if not once:
+    if parts and (mass or len(parts) != len(receivers)):
+        raise ProtocolError(f"parts = {parts!r}: one for each receiver, and none where mass moves")
+    for part in parts:
+        number(part, "parts", 0, PARTS)
+    if not parts or len(set(zip(receivers, parts, strict=True))) < len(receivers):
         raise ProtocolError(f"receivers {[contact.peer for contact in receivers]}: each may be listed once")
 
 
@@ -155,6 +146,8 @@ def malformed(envelope: Envelope, me: PeerId) -> ProtocolError:
     what = f"envelope {envelope.sequence!r} from {envelope.sender} to {envelope.receiver}"
     if envelope.receiver != me:
         return ProtocolError(f"{what}: not for {me}")
+    if envelope.sender.__class__ is not str:
+        return ProtocolError(f"{what}: the sender must be text")
     if envelope.sender == me:
         return ProtocolError(f"{what}: a peer cannot push to itself")
     return ProtocolError(

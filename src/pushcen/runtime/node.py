@@ -35,7 +35,8 @@ class PeerNode:
         self._me, self._identity, self._members = me, shared.identity, shared.members
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
-        self._record, self._recorded = Signed(), Contact(PeerId(""), 0)
+        self._record = Signed()
+        self._recorded: Contact | None = None  # whom that is about
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
         """Return a hello to a peer, or to whoever listens at an address."""
