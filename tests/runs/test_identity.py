@@ -14,6 +14,7 @@ from pushcen.errors import PushcenError, RunError
 from pushcen.folder import Folder, read_config
 from pushcen.runs import Run, RunStore, folder_for, identity_in, launch
 from pushcen.simulation import simulate_world
+from pushcen.simulation.options import differences
 from tests.runs.made import make_run
 from tests.simulation import worlds
 
@@ -102,6 +103,15 @@ def test_a_missing_key_is_the_options_default_and_an_unknown_one_makes_another_r
     values["method"]["feedback"] = False
     assert Config.identity_of(values) != config.identity()
     assert Config.identity_of(read_config(folder) | {"gone": 1}) != config.identity()
+
+
+def test_a_missing_key_is_what_was_done_before_there_was_that_option_where_the_default_is_not():
+    config = load_config("digits", {"method.name": "pushcen-lean"})
+    values = config.plain()
+    assert values["method"].pop("spread") != 0
+    assert differences(Config.identity_of(values), config.identity()) == ["method.spread"]
+    same = load_config("digits", {"method.name": "pushcen-lean", "method.spread": 0})
+    assert Config.identity_of(values) == same.identity()
 
 
 def test_where_a_function_is_the_task_the_data_does_not_count(folder):

@@ -148,12 +148,13 @@ def test_two_of_one_generation_may_live_and_a_push_takes_what_both_have():
     assert push.of(work).towards == [ticket for _, ticket in push.towards]
 
 
-def test_without_training_or_loss_mass_times_model_and_what_was_left_out_add_up_to_the_same():
+@pytest.mark.parametrize("spread", [0, 4])
+def test_without_training_or_loss_mass_times_model_and_what_was_left_out_add_up_to_the_same(spread):
     """Residuals are kept in units of mass: what one push leaves out, with its mass, the next one makes up for."""
     from pushcen.learning import TrainingOptions
 
     engine = engine_of(
-        method=PushCenLean(bits=1, renew_after=60, receivers=2, newest_only=False, limit=64),
+        method=PushCenLean(bits=1, renew_after=60, receivers=2, newest_only=False, limit=64, spread=spread),
         training=TrainingOptions(batch=16, lr=1e-30),
         compute=ComputeOptions("constant"),
         horizon=12.0,
@@ -176,7 +177,7 @@ def _sum(engine):
     mass = sum(node.peer.founded for node in engine.nodes)
     total = engine.executor.product(reference(engine)) * 8
     for learner in engine.executor._host.learners.values():
-        update = learner.update
-        if update._left is not None:
-            total = total + 8 * update._left.double() * (update._gave / mass)
+        residual = learner.update.residual
+        if residual.row is not None:
+            total = total + 8 * residual.row.double() * (residual.mass / mass)
     return total

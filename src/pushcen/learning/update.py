@@ -25,6 +25,7 @@ from pushcen.codec import (
     payload_size,
 )
 from pushcen.errors import OptionError, PayloadError
+from pushcen.learning.residual import Residual
 from pushcen.learning.rows import row_of
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State, Work
@@ -32,8 +33,6 @@ from pushcen.locate import locate
 
 OFFERED = Centroids(clusters=32)
 """How a model is sent that is offered as a reference: fine enough, and whole in one message."""
-MOST_AGAIN = 4.0
-"""By how much at most what was left out grows, if less mass is pushed than the last time."""
 
 
 class Update:
@@ -49,10 +48,16 @@ class Update:
     """Whether they may be differences to others, too, which come with them."""
     sends_models = True
     """Whether a message is a model, or a part of one, which can be compared with the model that it was made of."""
-    _left: torch.Tensor | None = None
-    """What the messages so far have left out of the whole model."""
-    _gave: int = 0
-    """The mass that the last message was sent with."""
+    spread = 0
+    """Over how many pushes of the usual mass what messages leave out is made up for; 0: with the next, whatever its."""
+    _residual: Residual | None = None
+
+    @property
+    def residual(self) -> Residual:
+        """What the messages so far have left out of the whole model."""
+        if self._residual is None:
+            self._residual = Residual(self.spread)
+        return self._residual
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
@@ -94,7 +99,7 @@ class Update:
 
     def reset(self) -> None:
         """Forget what was learnt from others and what was left out: the client adopts a model and starts afresh."""
-        self._left, self._gave = None, 0
+        self._residual = None
 
     def start(self, model: nn.Module) -> None:
         """Look at the merged model, before training."""
@@ -118,25 +123,23 @@ class Update:
         A codec that sends differences sends that to the nearest of the common start and `towards`. `gives` is the mass
         that is pushed, if that is known.
         """
-        codecs = self.codecs()
-        if 0 in codecs and codecs[0].feedback:
-            left = torch.zeros(self.schema.size) if self._left is None else self._left
-            self._left = left.to(next(model.parameters()).device)
-            if gives:
-                if self._gave:
-                    self._left.mul_(min(self._gave / gives, MOST_AGAIN))
-                self._gave = gives
+        codecs, left = self.codecs(), None
+        if 0 in codecs and (codecs[0].feedback or self.spread):
+            left = self.residual.told(self.schema.size, next(model.parameters()).device, gives)
         near = self._nearest(model, towards) if any(codec.from_start for codec in codecs.values()) else None
-        return {
+        payloads = {
             part: encode(
                 model,
                 codec,
                 schema=self.schema,
                 reference=near if codec.from_start else None,
-                left=self._left if codec.feedback and not part else None,
+                left=None if part else left,
             )
             for part, codec in codecs.items()
         }
+        if left is not None and (gives or not self.spread):  # what gives no mass makes up for nothing
+            self.residual.note(left, gives)
+        return payloads
 
     def offer(self, model: nn.Module) -> Payload:
         """Make a message of a model that is offered as a reference."""
@@ -185,21 +188,20 @@ class Update:
 
     def save(self, whole: bool = True) -> State:
         """Return the state that `restore` takes; without what was folded, unless `whole`."""
-        return State({} if self._left is None else {"left": self._left}, {"gave": self._gave} if self._gave else {})
+        return self.residual.save()
 
     def restore(self, state: State) -> None:
         """Take over what `save` returned."""
-        self._left = state.tensors["left"].clone() if "left" in state.tensors else None
-        self._gave = state.plain.get("gave", 0)
+        self.residual.restore(state)
 
 
 class CodedUpdate(Update):
     """Sends the whole model by one codec; with `moves`, as the difference to references that move."""
 
-    def __init__(self, codec: Codec, *, moves: bool = False) -> None:
+    def __init__(self, codec: Codec, *, moves: bool = False, spread: int = 0) -> None:
         if not codec.whole:
             raise OptionError(f"codec = {codec.name!r}: sends only a part of a model; must send all of it")
-        self._codec, self.moves = codec, moves
+        self._codec, self.moves, self.spread = codec, moves, spread
 
     def codecs(self) -> dict[int, Codec]:
         """Send by the codec."""

@@ -4,7 +4,7 @@ Push-sum is Kempe, Dobra and Gehrke's (FOCS 2003), https://doi.org/10.1109/SFCS.
 which references there are, is ours: docs/codec.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pushcen.checks import check_count
@@ -23,23 +23,25 @@ class PushCenLean(Method):
 
         merge    S = s + sum_j s_j      w <- (s w + sum_j s_j (r_j + d_j)) / S
         train    minimise f(w)
-        push     m in all, S / (k + 1) to each of k receivers, with d = Q(w + e / m - r), where r is the nearest of
-                 those that all receivers have; e <- m (w + e / m - r - d)
+        push     m in all, S / (k + 1) to each of k receivers, with d = Q(x - r), where r is the nearest of those that
+                 all receivers have, x = w + e / max(m, c M), M the usual m, c `spread`; e <- e + m (w - r - d)
 
-    Q spends `bits` a weight, by the levels and thresholds that lower the error most. Without `feedback` there is no e,
-    and Q scales its levels so that <d, w - r> = |w - r|^2. There is no regulariser and no mask: they would hold nine
-    weights in ten at the reference.
+    Q spends `bits` a weight, by the levels and thresholds that lower the error most, and scales its levels so that
+    <d, x - r> = |x - r|^2. Without `feedback` there is no e; with `spread` = 0 levels are not scaled, x = w + e / m.
+    There is no regulariser and no mask: they would hold nine weights in ten at the reference.
     """
 
     name: ClassVar[str] = "pushcen-lean"
     title: ClassVar[str] = "PushCen lean"
 
-    bits: float = 0.95
+    bits: float = 0.93
     """Bits a weight, everything in a message counted: 0.05 to 4."""
     renew_after: int = 120
     """Optimiser steps without a new reference after which a client offers one; 0: it never does."""
     feedback: bool = True
-    """Whether what messages leave out comes later; if not, they are scaled to leave out nothing on average."""
+    """Whether what messages leave out comes later; if not, they only leave out nothing on average."""
+    spread: int = field(default=4, metadata={"before": 0})
+    """Over how many pushes of the usual mass what was left out comes; 0: with the next, and levels are not scaled."""
     receivers: int = 4
     """How many peers get each push (k)."""
     limit: int = 16
@@ -55,6 +57,7 @@ class PushCenLean(Method):
 
     def __post_init__(self) -> None:
         check_count("renew_after", self.renew_after)
+        check_count("spread", self.spread)
         self.update()
         self.rules(Place("check"))
 
@@ -75,4 +78,5 @@ class PushCenLean(Method):
 
     def update(self) -> Update:
         """Train plainly; send differences in few bits."""
-        return CodedUpdate(Lean(self.bits, self.feedback), moves=True)
+        spread = self.spread if self.feedback else 0
+        return CodedUpdate(Lean(self.bits, self.feedback and not spread), moves=True, spread=spread)

@@ -13,7 +13,7 @@ _TENSORS = ("frozen", "schema")  # what the names of tensors stand behind
 _NAME = 160  # of a tensor deep in a model
 _OWN = ("receivers", "limit")  # options of methods in which peers may differ
 _LATER = {"codec": "dense"}  # options that were added; at these defaults, peers agree with those that lack them
-_SENDERS = ("pushcen-lean.feedback",)  # options that only a sender needs
+_SENDERS = ("pushcen-lean.feedback", "pushcen-lean.spread")  # options that only a sender needs
 
 
 def describe(method: Method, training: TrainingOptions, learner: Learner, seed: int) -> dict[str, str]:

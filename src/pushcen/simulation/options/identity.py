@@ -1,7 +1,9 @@
 """What makes two runs the same run: every option that their results depend on, by its full key.
 
-An option counts unless its field says otherwise where it is declared, by one of the two marks below. Whoever asks
-whether a run is the same (to resume it, to go on in its folder, to group seeds, to plan) asks here.
+An option counts unless its field says otherwise where it is declared, by one of the two marks below. What is missing
+in a run's config is the option's default, or what its field's metadata has as `before`: what was done before there was
+that option, if that is not the default. Whoever asks whether a run is the same (to resume it, to go on in its folder,
+to group seeds, to plan) asks here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -71,6 +73,7 @@ def _options(kind: Any, chosen: Mapping[str, type | None], at: str = "") -> Iter
             continue
         key = at + field.name
         default = field.default if field.default_factory is MISSING else field.default_factory()
+        default = field.metadata.get("before", default)
         section = chosen[key] if key in chosen else type(default) if is_dataclass(default) else None
         yield key, field.metadata.get("counts", "always"), MISSING if section or key in chosen else default
         if section:
