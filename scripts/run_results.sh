@@ -15,9 +15,11 @@ reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.eve
 reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean --set method.spread=0 --set method.bits=0.95
 reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean --set method.feedback=false --set method.spread=0 --set method.bits=0.9
 reproduce changes --dataset cifar10 --scale small
-reproduce table4 --dataset cifar10 --scale small
+reproduce table4 --dataset cifar10 --scale small --seeds 3
 reproduce table6 --dataset cifar10 --scale small
 reproduce table7 --dataset cifar10 --scale small
 reproduce table1 --dataset cifar10 --scale small --seeds 3
 reproduce table1 --dataset cifar10 --scale small --seeds 3 --rows pushcen --set method.full_after=0
 reproduce table1 --dataset cifar100 --scale small --alpha 0.4 --rows pushcen,async-dfedavg,divshare
+reproduce bytes --dataset cifar10 --scale small --seeds 3 --rows pushcen-lean
+reproduce bytes --dataset cifar100 --scale small --alpha 0.4 --rows pushcen-lean
