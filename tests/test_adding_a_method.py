@@ -28,7 +28,8 @@ OTHER = {
     "full_after": 9,
 }
 PAGE = Path(__file__).parents[1] / "docs" / "adding-a-method.md"
-_, *WORDS = re.split(r"^\*\*(\w+)\*\* \(`([\w.]+)`\)", PAGE.read_text(), flags=re.MULTILINE)
+_SIDES = PAGE.read_text().partition("\n## Messages that are no models")[0]
+_, *WORDS = re.split(r"^\*\*(\w+)\*\* \(`([\w.]+)`\)", _SIDES, flags=re.MULTILINE)
 SIDES = list(zip(WORDS[::3], WORDS[1::3], WORDS[2::3], strict=True))  # what is named, its package, the text about it
 
 

@@ -275,9 +275,10 @@ def test_options_for_a_method_by_name_hold_wherever_it_is_chosen():
     assert load_config(values, {"method": "divshare"}).method.receivers == 1
 
 
-def test_a_method_that_needs_a_graph_gets_one_unless_told_otherwise():
+def test_a_method_that_needs_a_graph_gets_one_and_is_refused_with_anything_else():
     assert load_config("digits", {"method": "swift"}).neighbours.kind == "graph"
-    assert load_config("digits", {"method": "swift", "neighbours.kind": "view"}).neighbours.kind == "view"
+    with pytest.raises(PushcenError, match=r"neighbours\.kind = 'view': swift needs a fixed graph; must be graph"):
+        load_config("digits", {"method": "swift", "neighbours.kind": "view"})
 
 
 def test_a_method_of_ones_own_is_written_back_by_the_name_that_finds_it(tmp_path, monkeypatch):

@@ -72,9 +72,11 @@ def compare(
     """Run several methods in the same worlds: same data, same join times, same first weights, seed by seed.
 
     What is finished is not run again; what was interrupted goes on. An option `method.X` goes to the methods that have
-    it, `methods.NAME.X` to the one of that name. Every method runs at every point of `--over` with every seed. With
-    several seeds or points, the table has methods down and points across, each cell the mean ± SD over seeds and the
-    difference to `--base` (the first method) on the same seeds.
+    it, `methods.NAME.X` to the one of that name.
+
+    Every method runs at every point of `--over` with every seed. With several seeds or points, the table has methods
+    down and points across, each cell the mean ± SD over seeds and the difference to `--base` (the first method) on the
+    same seeds.
     """
     from pushcen.runs import method_settings, parse_axes, plan_comparison
 
