@@ -35,9 +35,13 @@ class Residual:
         self._spread = spread
 
     def told(self, size: int, device: torch.device, gives: int) -> torch.Tensor:
-        """Return what is added to a model of so many numbers that is pushed with this mass, if that is known."""
+        """Return what is added to a model of so many numbers that is pushed with this mass, if that is known.
+
+        Without `spread` it is the row itself, which stays where it is in memory: what the push leaves out comes there.
+        """
         row = (torch.zeros(size) if self.row is None else self.row).to(device)
-        return row * self._factor(gives) if gives and self.mass else row.clone()
+        factor = self._factor(gives) if gives and self.mass else 1.0
+        return row * factor if self._spread else row.mul_(factor)
 
     def note(self, left: torch.Tensor, gives: int) -> None:
         """Note what that push has left out of what it told."""
@@ -46,8 +50,8 @@ class Residual:
             return
         usual, per = self._usual(gives), self._per(gives)
         if self._spread and self.row is not None:  # e + m (left - e / per), as a row times the usual mass
-            rest = self.row * (self.mass * (per - gives) / per / usual)
-            self.row = rest.to(left.device).add_(left, alpha=gives / usual)
+            rest = self.row.to(left.device).mul_(self.mass * (per - gives) / per / usual)
+            self.row = rest.add_(left, alpha=gives / usual)
         else:
             self.row = left
         self.mass = usual
