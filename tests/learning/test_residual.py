@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pushcen.errors import OptionError
-from pushcen.learning import State
+from pushcen.learning import Learner, State, Task, Work, build_task
 from pushcen.learning.residual import MOST_AGAIN, Residual
 from pushcen.methods import PushCenLean
 from pushcen.protocol import UNIT
@@ -43,6 +43,25 @@ def test_without_spread_all_of_it_is_told_up_to_a_bound(gives, told):
     residual.note(row, 8)
     assert residual.told(2, CPU, gives).tolist() == [told, told]
     assert residual.told(2, CPU, 0).data_ptr() == row.data_ptr()  # many clients have one each: it stays where it is
+
+
+def test_a_message_that_gives_no_mass_tells_nothing_of_it_and_changes_nothing():
+    """As one that serves a link again does: what it told would be told once more by the next push."""
+
+    def learner():
+        data = torch.randn(64, 256, generator=torch.Generator().manual_seed(1)), torch.arange(64) % 3
+        task = build_task(lambda *_: Task(torch.nn.Linear(256, 32), data), 0, 1)
+        made = Learner(task, PushCenLean(bits=1.0).update(), seed=1)
+        made.step(Work(UNIT, [], gives=UNIT))
+        return made
+
+    one, other = learner(), learner()
+    row = one.update.residual.row.clone()
+    assert row.any()
+    other.update.residual.row.zero_()
+    assert one.encode()[0].data == other.encode()[0].data
+    assert torch.equal(one.update.residual.row, row)
+    assert one.encode(gives=UNIT)[0].data != other.encode(gives=UNIT)[0].data  # as a client does that leaves
 
 
 @pytest.mark.parametrize("spread", [0, 3])

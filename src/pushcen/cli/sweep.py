@@ -69,10 +69,13 @@ def _show_sweep(planned: "list[PlannedRun]", axes: "Axes", done: "dict[str, Run]
     from pushcen.analysis import sweep as table
     from pushcen.runs import base_of, point_label
 
-    words = {point_label(run.point): _in_words(run.config.method_name, run.point) for run in planned}
+    points: dict[str, list[PlannedRun]] = {}
+    for run in planned:
+        points.setdefault(point_label(run.point), []).append(run)
+    words = {label: _in_words(some[0].config.method_name, some[0].point) for label, some in points.items()}
     groups, bases = {}, {}
-    for label, shown in words.items():
-        members = [run for run in planned if point_label(run.point) == label]
+    for label, members in points.items():
+        shown = words[label]
         bases[shown] = words[point_label(base_of(members[0].point, axes))]
         if found := tuple(done[run.name] for run in members if run.name in done):
             groups[shown] = Group(label, found)

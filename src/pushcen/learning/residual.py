@@ -37,10 +37,13 @@ class Residual:
     def told(self, size: int, device: torch.device, gives: int) -> torch.Tensor:
         """Return what is added to a model of so many numbers that is pushed with this mass, if that is known.
 
-        Without `spread` it is the row itself, which stays where it is in memory: what the push leaves out comes there.
+        With `spread`, a message that gives no mass tells nothing: it would be told again. Without, it is the row
+        itself, which stays where it is in memory: what the push leaves out comes there.
         """
-        row = (torch.zeros(size) if self.row is None else self.row).to(device)
+        if self.row is None or (self._spread and not gives):
+            return torch.zeros(size, device=device)
         factor = self._factor(gives) if gives and self.mass else 1.0
+        row = self.row.to(device)
         return row * factor if self._spread else row.mul_(factor)
 
     def note(self, left: torch.Tensor, gives: int) -> None:

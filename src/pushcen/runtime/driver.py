@@ -112,7 +112,7 @@ class Driver:
             if (peer.held and heirs) or (peer.unsettled and monotonic() - served > _SERVE_EVERY):
                 served = monotonic()
                 if me.offers is not None:
-                    payloads = await self.trainer.encode(self._heirs())
+                    payloads = await self.trainer.encode(self._heirs(), peer.held)
                 envelopes = peer.hand_over(heirs, payloads)
                 await me.commit()
                 self.channels.send(envelopes)

@@ -7,8 +7,9 @@ that push.
 import asyncio
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from random import Random
 from time import monotonic
 from typing import NamedTuple
@@ -52,11 +53,12 @@ class Trainer:
         done, _ = await asyncio.wait([idle], timeout=grace)
         return bool(done)
 
-    async def encode(self, receivers: Iterable[Contact]) -> Payloads:
-        """Encode the model as it is, for these receivers."""
+    async def encode(self, receivers: Sequence[Contact], gives: int = 0) -> Payloads:
+        """Encode the model as it is, for these receivers, and for so much mass that goes with it to them."""
         plan = self._plan([name_of(contact.peer) for contact in receivers])
-        learner = self._me.learner
-        payloads = await asyncio.get_running_loop().run_in_executor(self._thread, learner.encode, plan.towards)
+        gives = gives if receivers and self._me.offers is not None else 0
+        make = partial(self._me.learner.encode, plan.towards, gives)
+        payloads = await asyncio.get_running_loop().run_in_executor(self._thread, make)
         await self._me.served(plan, payloads)
         return payloads
 

@@ -141,14 +141,15 @@ class Step(Job):
 
 @dataclass(frozen=True, slots=True)
 class Encode(Job):
-    """Encodes the weights as they are; the inputs are the references `towards` which that may be."""
+    """Encodes the weights as they are, which go with the mass `gives`; the inputs are references `towards` which."""
 
     towards: int = 0
+    gives: int = 0
 
     def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> Result:
         """Make payloads."""
         learner = host.learners[client]
-        return None, learner.encode(_offered(inputs, self.towards))
+        return None, learner.encode(_offered(inputs, self.towards), self.gives)
 
 
 @dataclass(frozen=True, slots=True)

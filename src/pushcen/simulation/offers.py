@@ -54,11 +54,12 @@ class Push:
 
 
 def encode(engine: "Engine", node: SimulatedClient, receivers: Sequence[Contact]) -> Any:
-    """Return the ticket for a message of a client's model as it is, encoded for these receivers."""
+    """Return the ticket for a message of a leaving client's model, encoded for these receivers of all its mass."""
     if node.references is None:
         return node.proxy.ask(Encode())
     towards = _common(node, _there(engine, receivers), node.references.newest)
-    ticket = node.proxy.ask(Encode(len(towards)), *[ticket for _, ticket in towards])
+    gives = node.peer.held if receivers else 0
+    ticket = node.proxy.ask(Encode(len(towards), gives), *[ticket for _, ticket in towards])
     ticket.bases = towards
     return ticket
 
