@@ -154,7 +154,7 @@ class Trivial:
         """Return the same outcome every time."""
         return self._outcome
 
-    def encode(self, towards: Any = ()) -> dict[int, Any]:  # noqa: ARG002
+    def encode(self, towards: Any = (), gives: int = 0) -> dict[int, Any]:  # noqa: ARG002
         """Return no payload."""
         return {}
 
