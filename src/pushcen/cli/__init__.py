@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate, sweep
+from pushcen.cli import certs, codec, compare, data, network, new, peer, report, reproduce, simulate, sweep
 from pushcen.errors import TransientError
 
 
@@ -91,7 +91,7 @@ for _command in (
     app.command()(_command)
 for _name, _group in {
     "bench": bench.app,
-    "certs": network.app,
+    "certs": certs.app,
     "codec": codec.app,
     "data": data.app,
 }.items():

@@ -38,7 +38,7 @@ def peer(
         str, typer.Option(metavar="FILE", help="What `pushcen data columns` wrote: the same at every site.")
     ] = "",
     label: Annotated[str, typer.Option(help="The column to learn [as --columns says].")] = "",
-    certs: Annotated[Path | None, typer.Option(help="Its folder of certificates, from `pushcen certs issue`.")] = None,
+    certs: Annotated[Path | None, typer.Option(help="Its folder of certificates: `pushcen certs`.")] = None,
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
     ] = None,

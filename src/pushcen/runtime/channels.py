@@ -44,8 +44,8 @@ _OPTIONS = [
 class Line:
     """A channel to one neighbour, and its calls."""
 
-    def __init__(self, channel: grpc.aio.Channel, address: str, name: str) -> None:
-        self.address = address
+    def __init__(self, channel: grpc.aio.Channel, address: str, name: str, certificate: int = 0) -> None:
+        self.address, self.certificate = address, certificate
         self._channel = channel
         self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
         self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
@@ -86,9 +86,9 @@ class Line:
             return False
         return True
 
-    async def close(self) -> None:
-        """Hang up."""
-        await self._channel.close()
+    async def close(self, grace: float | None = None) -> None:
+        """Hang up, after so many seconds if calls are under way."""
+        await self._channel.close(grace)
 
 
 class Channels:
@@ -271,12 +271,12 @@ class Channels:
         member = self._members.all.get(name)
         if member is None:
             raise Refusal("unknown", f"{name} is not known any more")
-        line = self._lines.get(name)
-        if line is None or line.address != member.address:
+        line, certificate = self._lines.get(name), self._identity.serial
+        if line is None or (line.address, line.certificate) != (member.address, certificate):
             if line is not None:
-                self._spawn(line.close())
+                self._spawn(line.close(self._settings.push_timeout))
             channel = self._identity.channel(member.address, name, _OPTIONS)
-            line = self._lines[name] = Line(channel, member.address, self._identity.name)
+            line = self._lines[name] = Line(channel, member.address, self._identity.name, certificate)
         return line
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -16,6 +16,7 @@ from pushcen.runtime.node import PeerNode
 from pushcen.runtime.security.records import farewell_fields
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.trainer import Trainer
+from pushcen.runtime.upkeep import Upkeep
 
 _TICK = 0.2
 _SERVE_EVERY = 1.0
@@ -33,11 +34,13 @@ class Driver:
         self.trainer = Trainer(me, self.channels, shared)
         self.epochs = NextEpoch(node, me, self.channels, self.trainer, shared, join, self.stopping)
         self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
+        self.upkeep = Upkeep(shared)
         self._members, self._log = shared.members, shared.log
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
-        background = [asyncio.create_task(work) for work in (self.meeting.meet(), self.meeting.gossip())]
+        works = (self.meeting.meet(), self.meeting.gossip(), self.upkeep.run())
+        background = [asyncio.create_task(work) for work in works]
         stop: asyncio.Task[Any] = asyncio.create_task(self.stopping.wait())
         life = asyncio.create_task(self._live(events, leave))
         try:

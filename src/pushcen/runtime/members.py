@@ -10,7 +10,7 @@ from random import Random
 
 from pushcen.errors import OptionError
 from pushcen.protocol import Contact, PeerId, epoch_of, name_of
-from pushcen.protocol.messages import check_id
+from pushcen.protocol.messages import LIMIT, check_id
 from pushcen.references import ReferenceName
 from pushcen.runtime.network import check_name
 from pushcen.runtime.options import RuntimeOptions
@@ -30,6 +30,7 @@ class Member:
     address: str
     record: Signed | None = None  # its own word on where it listens
     version: tuple[int, int] = (0, 0)  # epoch and boot of that record
+    serial: int = 0  # how often it was signed again in that boot
     contact: Contact | None = None  # as its last answer shows it
     answered: float = -1e9  # when it answered last
     tried: float = -1e9
@@ -89,13 +90,15 @@ class Members:
         peer, boot = check_id(fields["peer"]), int(fields["boot"])
         if name_of(peer) != author or author == self.me or peer in self.gone:
             return False
-        member, version = self.all.get(author), (epoch_of(peer), boot)
-        if member is not None and version <= member.version:
+        member, version, serial = self.all.get(author), (epoch_of(peer), boot), fields.get("serial", 0)
+        if type(serial) is not int or not 0 <= serial <= LIMIT:
+            raise ValueError(f"serial = {serial!r:.40}: must be a whole number from 0 to {LIMIT}")
+        if member is not None and (version, serial) <= (member.version, member.serial):
             return False
         member = self.meet(author, fields["address"], now, owed)
         if member is None:
             return False
-        member.record, member.version = record, version
+        member.record, member.version, member.serial = record, version, serial
         return True
 
     def heard(self, name: str, contact: Contact, now: float) -> None:

@@ -65,6 +65,10 @@ class Metrics:
         self.neighbours = Gauge("pushcen_neighbours", "Peers known, by state.", ["state"], registry=registry)
         self.links = Gauge("pushcen_unsettled_links", "Links on which mass is in doubt.", registry=registry)
         self.generation = Gauge("pushcen_generation", "How often the network was founded anew.", registry=registry)
+        self.certificate = Gauge(
+            "pushcen_certificate_end_timestamp_seconds", "When the certificate ends; +Inf if there is none.",
+            registry=registry,
+        )  # fmt: skip
         self.revision = Gauge("pushcen_revoked_list", "Number of the list of revoked certificates.", registry=registry)
 
     def score(self, values: Mapping[str, float]) -> None:

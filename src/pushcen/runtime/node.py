@@ -36,7 +36,8 @@ class PeerNode:
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
         self._record = Signed()
-        self._recorded: Contact | None = None  # whom that is about
+        self._recorded: tuple[Contact, int] | None = None  # whom that is about, and by which certificate
+        self._serial = 0  # how often that was signed again
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
         """Return a hello to a peer, or to whoever listens at an address."""
@@ -72,10 +73,13 @@ class PeerNode:
 
     def record(self) -> Signed:
         """Return this peer's own word on where it listens."""
-        contact = self._me.peer.contact
-        if self._recorded != contact:
+        contact, certificate = self._me.peer.contact, self._identity.serial
+        if self._recorded != (contact, certificate):
+            again = self._recorded is not None and self._recorded[0] == contact
+            self._serial = self._serial + 1 if again else 0
             fields = {"kind": "member", "peer": contact.peer, "boot": contact.boot, "address": self.address}
-            self._record, self._recorded = self._identity.sign(fields), contact
+            fields |= {"serial": self._serial} if again else {}
+            self._record, self._recorded = self._identity.sign(fields), (contact, certificate)
         return self._record
 
     def news(self, have: Iterable[int] | None = None) -> News:
