@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import certs, codec, compare, data, network, new, peer, report, reproduce, simulate, sweep
+from pushcen.cli import certs, codec, compare, data, network, new, peer, report, reproduce, simulate, status, sweep
 from pushcen.errors import TransientError
 
 
@@ -84,6 +84,7 @@ for _command in (
     report.export,
     peer.up,
     peer.peer,
+    status.status,
     network.audit,
     network.forget,
     network.refound,

@@ -14,11 +14,12 @@ from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import Budget
+from pushcen.runtime.line import Line
 from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
 from pushcen.runtime.shared import Refusal, Shared
-from pushcen.runtime.wire import SERVICE, Hello, News
+from pushcen.runtime.wire import Hello
 from pushcen.runtime.wire.pieces import write_piece
 
 OUTCOMES = {
@@ -41,62 +42,12 @@ _OPTIONS = [
 ]
 
 
-class Line:
-    """A channel to one neighbour, and its calls."""
-
-    def __init__(self, channel: grpc.aio.Channel, address: str, name: str, certificate: int = 0) -> None:
-        self.address, self.certificate = address, certificate
-        self._channel = channel
-        self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
-        self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
-        self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
-        self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
-        self._reference: Any = channel.stream_unary(f"/{SERVICE}/Reference")
-        self._metadata = grpc.aio.Metadata(("pushcen-name", name))
-
-    async def hello(self, hello: Hello, timeout: float) -> Hello:
-        """Say hello, and return the answer."""
-        data = await self._hello(hello.SerializeToString(), timeout=timeout, metadata=self._metadata)
-        return Hello.FromString(data)
-
-    async def gossip(self, news: News, timeout: float) -> News:
-        """Exchange news."""
-        data = await self._gossip(news.SerializeToString(), timeout=timeout, metadata=self._metadata)
-        return News.FromString(data)
-
-    async def push(self, pieces: AsyncIterator[bytes] | bytes, timeout: float) -> Hello:
-        """Push pieces, or the only one there is, which takes half the calls of gRPC; return the answer."""
-        push = self._push_whole if isinstance(pieces, bytes) else self._push
-        return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
-
-    async def reference(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
-        """Bring a reference, and return the answer."""
-        return Hello.FromString(await self._reference(pieces, timeout=timeout, metadata=self._metadata))
-
-    def is_ready(self) -> bool:
-        """Return whether there is a connection; if not, ask for one."""
-        return self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
-
-    async def ready(self, timeout: float) -> bool:
-        """Return whether there is a connection soon."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._channel.channel_ready()
-        except TimeoutError:
-            return False
-        return True
-
-    async def close(self, grace: float | None = None) -> None:
-        """Hang up, after so many seconds if calls are under way."""
-        await self._channel.close(grace)
-
-
 class Channels:
     """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits."""
 
     def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
         self._node, self._me, self._identity, self._settings = node, me, shared.identity, shared.settings
-        self._members, self._log, self._metrics = shared.members, shared.log, shared.metrics
+        self._members, self._log, self._metrics, self._seen = shared.members, shared.log, shared.metrics, shared.seen
         self._lines: dict[str, Line] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, dict[int, Envelope]] = {}
@@ -118,8 +69,10 @@ class Channels:
         try:
             hello = await line.hello(self._node.hello(None), self._settings.hello_timeout)
             self._node.check(check_name(name_of(check_id(hello.peer)) if name == ANY else name), hello)
+            self._seen.answered(address)
             return hello
         except _ERRORS as error:
+            self._seen.unanswered(address, _short(error))
             self._log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
             return None
         finally:
@@ -209,6 +162,8 @@ class Channels:
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
             self._metrics.pushes.labels(outcome).inc()
+            if outcome == "news":
+                self._seen.took.note(name)
             if hello.refusal and hello.refusal not in _USUAL:
                 self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
@@ -263,6 +218,7 @@ class Channels:
             self._me.peer.failed(envelope)
 
     def _silent(self, name: str, error: BaseException) -> None:
+        self._seen.unanswered(name, _short(error))
         self._log.seldom(f"silent {name}", "no answer", neighbour=name, text=_short(error))
         if self._members.silent(name, monotonic()):
             self._log.say("left out of the view", neighbour=name)

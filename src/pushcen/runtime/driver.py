@@ -34,13 +34,12 @@ class Driver:
         self.trainer = Trainer(me, self.channels, shared)
         self.epochs = NextEpoch(node, me, self.channels, self.trainer, shared, join, self.stopping)
         self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
-        self.upkeep = Upkeep(shared)
+        self.upkeep = Upkeep(node, me, shared, join)
         self._members, self._log = shared.members, shared.log
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
-        works = (self.meeting.meet(), self.meeting.gossip(), self.upkeep.run())
-        background = [asyncio.create_task(work) for work in works]
+        background = [asyncio.create_task(work) for work in (self.meeting.meet(), self.meeting.gossip())]
         stop: asyncio.Task[Any] = asyncio.create_task(self.stopping.wait())
         life = asyncio.create_task(self._live(events, leave))
         try:
@@ -55,6 +54,7 @@ class Driver:
 
     async def close(self, grace: float) -> bool:
         """Hang up; return whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
+        self.upkeep.close()
         await self.channels.close()
         return await self.trainer.close(grace)
 
@@ -74,8 +74,10 @@ class Driver:
             if me.stale:
                 await self.epochs.renew()
             elif events is None or me.learner.events < events:
+                self.shared.seen.phase = "training"
                 await self.trainer.event()
             else:
+                self.shared.seen.phase = "done"
                 await asyncio.sleep(_TICK)
                 if monotonic() - served > _SERVE_EVERY:
                     served = monotonic()

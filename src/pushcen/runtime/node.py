@@ -35,7 +35,7 @@ class PeerNode:
         self._me, self._identity, self._members = me, shared.identity, shared.members
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
-        self._record = Signed()
+        self._record, self._seen = Signed(), shared.seen
         self._recorded: tuple[Contact, int] | None = None  # whom that is about, and by which certificate
         self._serial = 0  # how often that was signed again
 
@@ -91,6 +91,7 @@ class PeerNode:
     def greet(self, caller: str, hello: Hello) -> Hello:
         """Answer a hello."""
         self.check(caller, hello)
+        self._seen.called.note(caller)
         peer = check_id(hello.peer)
         if generation_of(peer) != self._me.generation.number:
             return self._greet_other(caller, hello)
@@ -150,11 +151,13 @@ class PeerNode:
             text = hello.text
             if hello.refusal == "run":
                 text = difference(self.about, hello.about)
+                self._seen.refused(name, text)
             self._log.seldom(
                 f"refused by {name}", "refused by a neighbour", neighbour=name, reason=hello.refusal, text=text
             )
             self._members.silent(name, monotonic(), text)
             return
+        self._seen.answered(name)
         self._members.heard(name, Contact(check_id(hello.peer), hello.boot), monotonic())
 
     def gossip(self, news: News) -> None:
@@ -195,6 +198,8 @@ class PeerNode:
         self.check_mass(envelope)
         received = Received(envelope.part, payload, monotonic())
         news = self._me.client.receive(Envelope(*envelope[:-1], received))
+        if news:
+            self._seen.pushed.note(name_of(envelope.sender))
         if word is not None:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))

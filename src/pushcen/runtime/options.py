@@ -51,6 +51,9 @@ class RuntimeOptions:
     """Save the optimiser's state at every n-th compute event; 0: never."""
     pause: Seconds = 0.0
     """The least time between the beginnings of two compute events."""
+    quiet_after: Seconds = 600.0
+    """How long nothing may come from others, or no compute event end, before log and status say that something is
+    wrong; where compute events are long, some of them."""
     start_with: int = 0
     """How many neighbours must have answered before the first compute event."""
     start_timeout: Seconds = 60.0

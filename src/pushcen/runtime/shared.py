@@ -14,6 +14,7 @@ from pushcen.runtime.members import Members
 from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.identity import Identity
+from pushcen.runtime.sightings import Sightings
 
 T = TypeVar("T")
 _LONGEST_WAIT = 30.0  # seconds between two tries
@@ -36,12 +37,13 @@ class Shared:
     members: Members
     log: Log
     metrics: Metrics
+    seen: Sightings
 
     @classmethod
     def of(cls, identity: Identity, settings: RuntimeOptions, rng: Random) -> "Shared":
         """Make those of a peer that knows nobody yet."""
         name = identity.name
-        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name))
+        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name), Sightings())
 
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""
@@ -53,8 +55,11 @@ class Shared:
         wait = self.settings.retry_first
         while True:
             try:
-                return await asyncio.get_running_loop().run_in_executor(thread, work)
+                done = await asyncio.get_running_loop().run_in_executor(thread, work)
+                self.seen.waits_for = ""
+                return done
             except DiskError as error:
+                self.seen.waits_for = str(error)
                 self.metrics.disk_waits.inc()
                 self.log.seldom("disk", "waits for its disk", level=logging.ERROR, text=str(error))
             await asyncio.sleep(wait)

@@ -233,7 +233,10 @@ def base_of(folder: Path) -> str:
 
 def _connect(path: Path, readonly: bool = False) -> sqlite3.Connection:
     with explained(path):
-        uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
+        still = (
+            readonly and not path.with_name(f"{path.name}-wal").exists()
+        )  # nobody has it open: leave nothing beside it
+        uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{'&immutable=1' if still else ''}"
         db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
         db.execute("PRAGMA synchronous = FULL")
         return db

@@ -139,6 +139,7 @@ class Trainer:
     async def _recover(self, error: Exception) -> None:
         """Go back to the last commit, in a new boot: what was waiting comes again, with newer models."""
         self._metrics.failed_events.inc()
+        self._shared.seen.event_failed(str(error))
         self._log.warn("a compute event failed", text=str(error))
         store, learner, rules = self._me.store, self._me.learner, self._me.peer.rules
         saved, tensors = await self._shared.on_disk(self._thread, lambda: (store.load(), store.tensors()))
@@ -150,6 +151,7 @@ class Trainer:
     def _report(self, work: Work, trained: Trained, begun: float) -> None:
         metrics, outcome, peer = self._metrics, trained.outcome, self._me.peer
         metrics.events.inc()
+        self._shared.seen.event(len(work.models), trained.seconds)
         metrics.training.observe(trained.seconds)
         metrics.loss.set(outcome.loss)
         score, measures = (

@@ -29,6 +29,10 @@ class Identity(Protocol):
     until: datetime.datetime | None
     """When its certificate ends, or the authority's, if that is earlier."""
 
+    @property
+    def revoked(self) -> bool:
+        """Whether its certificate was revoked."""
+
     def renew(self) -> bool:
         """Take over a newer certificate that was put into its folder; return whether there was one.
 
@@ -91,6 +95,11 @@ class Certified:
         return self.serial != before
 
     @property
+    def revoked(self) -> bool:
+        """Whether its certificate was revoked."""
+        return self.serial in self.trust.revoked
+
+    @property
     def revision(self) -> int:
         """The number of the list of revoked certificates."""
         return self.trust.revision
@@ -143,6 +152,11 @@ class Insecure:
         self.name, self.serial = check_name(name), 0
         self.until: datetime.datetime | None = None
         self.network = NetworkDescription("insecure", founders, nonce="insecure")
+
+    @property
+    def revoked(self) -> bool:
+        """Whether it was revoked: never."""
+        return False
 
     def renew(self) -> bool:
         """Renew nothing: there is no certificate."""
