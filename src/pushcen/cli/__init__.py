@@ -85,6 +85,7 @@ for _command in (
     peer.up,
     peer.peer,
     status.status,
+    peer.rollback,
     network.audit,
     network.forget,
     network.refound,

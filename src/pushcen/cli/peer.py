@@ -113,6 +113,22 @@ def peer(
     os._exit(0)  # without waiting for a compute event, which is undone
 
 
+def rollback(
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="The state folder of a peer that is stopped.")],
+    events: Annotated[
+        int | None, typer.Option(min=1, help="To the weights after so many compute events [the best that were kept].")
+    ] = None,
+) -> None:
+    """Go back to the best weights of a peer, by its own test data; only the weights.
+
+    Its mass, epoch, sequence and boot go on: to the others it is as if it had trained its way there.
+    """
+    from pushcen.runtime.kept import roll_back
+
+    kept = roll_back(state, events)
+    typer.echo(f"{state}: has the weights after {kept.events} compute events again, whose score was {kept.score:g}")
+
+
 def up(
     task: Task = "digits",
     peers: Annotated[int, typer.Option(min=2, help="How many peers.")] = 8,

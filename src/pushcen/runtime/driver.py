@@ -73,11 +73,13 @@ class Driver:
         while not (leave or self.leaving.is_set()):
             if me.stale:
                 await self.epochs.renew()
-            elif events is None or me.learner.events < events:
+            elif not (why := self.trainer.enough(events)):
                 self.shared.seen.phase = "training"
                 await self.trainer.event()
             else:
-                self.shared.seen.phase = "done"
+                if self.shared.seen.phase != "done":
+                    self.shared.seen.phase = "done"
+                    self._log.say("training is done; others are still answered", why=why)
                 await asyncio.sleep(_TICK)
                 if monotonic() - served > _SERVE_EVERY:
                     served = monotonic()

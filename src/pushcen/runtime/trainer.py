@@ -22,8 +22,10 @@ from pushcen.protocol import UNIT, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.offers import Plan
+from pushcen.runtime.rows import NAME, rotate
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File
+from pushcen.runtime.track import Checkpoints
 
 
 class Trained(NamedTuple):
@@ -44,7 +46,8 @@ class Trainer:
         self._log, self._metrics = shared.log, shared.metrics
         self._thread = ThreadPoolExecutor(1, "trainer")
         self._last_event = -1e9
-        self._rows = me.store.folder / "metrics.jsonl"
+        self._rows = me.store.folder / NAME
+        self._checkpoints = Checkpoints(me.store.folder, me.learner.measures[0], shared.settings, me.track)
 
     async def close(self, grace: float) -> bool:
         """Return whether the thread has ended in time. Its event is undone: nothing of it is durable."""
@@ -91,6 +94,7 @@ class Trainer:
             await self._recover(error)
             return
         files = await self.write(trained.state)
+        await self._keep_best(trained.score, files["weights"])
         payloads = {part: payload for part, payload in trained.outcome.payloads.items() if part != OFFER}
         await me.served(plan, trained.outcome.payloads)
         if asked and not all(task.done() for task in asked):
@@ -106,8 +110,23 @@ class Trainer:
             return client
 
         await me.commit(trained.state.plain, files, finished)  # no other commit has the one without the other
+        self._checkpoints.tidy()
         self._channels.send(envelopes)
         self._report(work, trained, begun)
+
+    def enough(self, events: int | None) -> str:
+        """Return why there is to be no more training, after so many compute events or by the rules; empty: train on."""
+        return self._checkpoints.enough(self._me.learner.events, events, time.time())
+
+    async def _keep_best(self, score: Score | None, weights: File) -> None:
+        """Keep weights that are among the best; that is durable with the commit of their event."""
+        value, events = score.values[0] if score else None, self._me.learner.events
+        note = partial(self._checkpoints.note, value, events, weights)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, note)
+        except OSError as error:  # nothing depends on it
+            self._log.seldom("best", "cannot keep its best weights", text=f"{error.strerror or error}")
+        self._me.track = self._checkpoints.track.plain()
 
     def _train(self, work: Work) -> Trained:
         """Merge, train, encode, evaluate: all that takes long, in the trainer's thread."""
@@ -169,6 +188,7 @@ class Trainer:
             "peer": name_of(peer.me),
             "events": self._me.learner.events,
             **(values or dict.fromkeys(names)),
+            "best": self._checkpoints.track.best,
             "loss": outcome.loss,
             **written(measures),
             "merged": len(work.models),
@@ -183,6 +203,7 @@ class Trainer:
             "seconds": round(trained.seconds, 4),
         }
         try:
+            rotate(self._rows)
             with self._rows.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         except OSError as error:  # nothing depends on it
