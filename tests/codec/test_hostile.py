@@ -19,6 +19,7 @@ from pushcen.codec import (
     Dense,
     Fragment,
     Lean,
+    Modulo,
     Payload,
     PayloadError,
     Schema,
@@ -31,7 +32,7 @@ from pushcen.models import LeNet
 from tests.codec.models import example
 
 CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0)]
-CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5)]
+CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5), Modulo(3)]
 SCHEMA = Schema.of(example())
 
 
@@ -107,6 +108,8 @@ def test_each_lie_is_named():
     assert "spare bytes" in refused(changed(CODECS[4], body + 12, b"\x01"))
     assert "not finite" in refused(changed(CODECS[4], body + 16, nan))
     assert "says which part" in refused(sealed(encode(example(), CODECS[4]).data[: body + 8]))
+    assert "bits = 9: must be" in refused(changed(Modulo(3), 6, struct.pack("<H", 9)))
+    assert "do not end in zero bits" in refused(changed(Modulo(3), len(encode(example(), Modulo(3))) - 1, b"\xff"))
     with_mass = WithMass(five, 0.5)
     for mass in (float("nan"), float("inf"), -0.5, 2.0**61):
         assert "a mass that is" in refused(changed(with_mass, body, struct.pack("<d", mass)))

@@ -14,7 +14,7 @@ import pytest
 
 from pushcen.errors import RunError
 from pushcen.learning import PerClientOptions, ScheduleOptions, TrainingOptions
-from pushcen.methods import DivShare, PushCen, PushCenLean, QuantizedPushSum, Rasgp, Sgp, Swift
+from pushcen.methods import Choco, DivShare, DPsgd, Moniqua, PushCen, PushCenLean, QuantizedPushSum, Rasgp, Sgp, Swift
 from pushcen.simulation import (
     METERS,
     CheckpointOptions,
@@ -74,6 +74,27 @@ WORLDS = {
         "neighbours": NeighbourOptions(kind="graph", degree=2),
         "network": EVERYTHING["network"],
         "collect": "start",
+    },
+    "d-psgd": {
+        "method": DPsgd(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "network": NetworkOptions(latency=0.3),
+    },
+    "choco, collected at the start": {
+        "method": Choco(),
+        "neighbours": NeighbourOptions(kind="graph", degree=4),
+        "network": NetworkOptions(bandwidth=3000),
+        "collect": "start",
+    },
+    "moniqua": {
+        "method": Moniqua(theta=0.05, bits=3),
+        "neighbours": NeighbourOptions(kind="graph", degree=4),
+        "network": NetworkOptions(latency=0.1),
+    },
+    "moniqua, nobody waits": {
+        "method": Moniqua(theta=0.05, rounds=False),
+        "neighbours": NeighbourOptions(kind="graph", degree=4),
+        "network": NetworkOptions(latency=0.1),
     },
     "sgp": {"method": Sgp(limit=2, overlap=True, receivers=3), **EVERYTHING},
     "divshare": {

@@ -26,6 +26,7 @@ from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
+from pushcen.codec.modulo import Modulo
 from pushcen.codec.payload import (
     Payload,
     accumulate,
@@ -53,6 +54,7 @@ __all__ = [
     "Fragment",
     "Lean",
     "ModelError",
+    "Modulo",
     "OptionError",
     "Payload",
     "PayloadError",

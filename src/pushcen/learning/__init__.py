@@ -5,7 +5,9 @@ Nothing here knows of links or time: weights come as numbers, models as payloads
 
 from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
+from pushcen.learning.displacement import DisplacementUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
+from pushcen.learning.gossip import ModuloUpdate, ReplicaGossipUpdate
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
 from pushcen.learning.numerators import NumeratorUpdate, ReplicaUpdate, RunningSumsUpdate
@@ -25,14 +27,17 @@ __all__ = [
     "Batches",
     "CentroidUpdate",
     "CodedUpdate",
+    "DisplacementUpdate",
     "FitLearner",
     "Learner",
     "Model",
+    "ModuloUpdate",
     "NumeratorStepUpdate",
     "NumeratorUpdate",
     "Outcome",
     "Payloads",
     "PerClientOptions",
+    "ReplicaGossipUpdate",
     "ReplicaUpdate",
     "RunningSumsUpdate",
     "Samples",

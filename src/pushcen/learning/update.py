@@ -162,9 +162,10 @@ class Update:
         codec = codecs.get(part)
         if codec is None or payload.codec != codec:
             raise PayloadError(f"{client} got part {part} as {payload.codec}: must be {codec}")
-        if codec.from_start != (payload.reference is not None) or (codec.from_start and not self.base(payload)):
+        from_start = codec.from_start and self.sends_models
+        if from_start != (payload.reference is not None) or (from_start and not self.base(payload)):
             told = f"model {payload.reference.hex()}" if payload.reference else "no model"
-            must = "one that it has" if codec.from_start else "none"
+            must = "one that it has" if from_start else "none"
             raise PayloadError(f"{client} got the difference to {told}: must be to {must}")
 
     def base(self, payload: Payload) -> Reference | None:

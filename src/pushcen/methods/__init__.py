@@ -1,11 +1,14 @@
 """Methods: one short file per algorithm, found by name."""
 
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
+from pushcen.methods.choco import Choco
+from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.epidemic import Epidemic
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method, Place
+from pushcen.methods.moniqua import Moniqua
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
 from pushcen.methods.quantized_push_sum import QuantizedPushSum
@@ -17,10 +20,13 @@ from pushcen.methods.swift import Swift, SwiftRandom
 __all__ = [
     "GROUP",
     "AsyncDFedAvg",
+    "Choco",
+    "DPsgd",
     "DivShare",
     "Epidemic",
     "Independent",
     "Method",
+    "Moniqua",
     "Place",
     "PushCen",
     "PushCenLean",

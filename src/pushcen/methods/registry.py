@@ -9,11 +9,14 @@ from importlib.metadata import entry_points
 from pushcen.errors import OptionError, PushcenError
 from pushcen.locate import locate
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
+from pushcen.methods.choco import Choco
+from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.epidemic import Epidemic
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method
+from pushcen.methods.moniqua import Moniqua
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
 from pushcen.methods.quantized_push_sum import QuantizedPushSum
@@ -33,6 +36,9 @@ _HERE: tuple[type[Method], ...] = (
     Sgp,
     QuantizedPushSum,
     Rasgp,
+    DPsgd,
+    Choco,
+    Moniqua,
     Independent,
 )
 GROUP = "pushcen.methods"

@@ -26,6 +26,11 @@ class EveryMailbox:
         "replaced",
     )
 
+    @property
+    def ready(self) -> bool:
+        """Whether the next event may begin: always."""
+        return True
+
     def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
         self._credited = credited
         self._weights = weights

@@ -133,12 +133,22 @@ class Engine:
         return self.queue.next_time > self.world.horizon
 
     def start(self, node: SimulatedClient) -> None:
-        """Start a client's next compute event."""
+        """Start a client's next compute event; if its rule has it wait for somebody, `received` does."""
+        if not node.client.peer.ready:
+            node.waits_since = self.now
+            return
         node.attempt += 1
         if self.world.collect == "start":
             node.work = node.client.begin()
         end = self.now + self.world.compute.time(node.pace, node.client.rng)
         self.queue.put(end, Training(node.index, node.attempt))
+
+    def received(self, node: SimulatedClient) -> None:
+        """Start the compute event for which a client has waited, if what came is all that was missing."""
+        if node.waits_since is not None and node.client.peer.ready:
+            node.waited += self.now - node.waits_since
+            node.waits_since = None
+            self.start(node)
 
     def train(self, node: SimulatedClient) -> None:
         """End a client's compute time: it merges, trains and pushes, and starts again."""

@@ -141,6 +141,8 @@ class SimulatedNetwork:
                 continue
             client.receive(envelope)
             other.bytes_received += sizes[envelope[2]]
+            if other.waits_since is not None:
+                self._engine.received(other)
             if not answers_get_lost or random() >= loss:
                 peer.arrived(envelope, client.peer.boot)
 
@@ -195,6 +197,7 @@ class SimulatedNetwork:
         elif receiver is not None and arrives:
             receiver.client.receive(envelope)
             receiver.bytes_received += size
+            engine.received(receiver)
             if not copy and network.duplicate and random() < network.duplicate:
                 engine.queue.put(engine.now + network.hold * random(), Delivery(envelope, copy=True))
         else:

@@ -219,7 +219,7 @@ class Presence:
     def _depart(self, node: SimulatedClient) -> None:
         node.online = False
         node.attempt += 1  # what it was computing will never be done
-        node.work = None
+        node.work = node.waits_since = None
         self._engine.neighbours.depart(node.name)
 
     def _greet(self, node: SimulatedClient) -> None:

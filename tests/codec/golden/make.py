@@ -2,7 +2,7 @@
 
 import pathlib
 
-from pushcen.codec import Centroids, Cut, Dense, Fragment, Lean, Reference, WithMass, encode
+from pushcen.codec import Centroids, Cut, Dense, Fragment, Lean, Modulo, Reference, WithMass, encode
 from tests.codec.models import example
 
 HERE = pathlib.Path(__file__).parent
@@ -16,6 +16,7 @@ PAYLOADS = {
     "lean-4-bits-difference.bin": (Lean(4.0), True),
     "lean-3-bits.bin": (Lean(3.0), False),
     "with-mass-centroids-k32.bin": (WithMass(Centroids(32), 0.375), False),
+    "modulo-3-bits.bin": (Modulo(3), False),
 }
 
 

@@ -19,7 +19,7 @@ class Ticket:
     the references to one of which a message is the difference, each with the ticket that stands for it.
     """
 
-    __slots__ = ("bases", "born", "client", "facts", "key")
+    __slots__ = ("__weakref__", "bases", "born", "client", "facts", "key")
 
     def __init__(self, client: int, key: int) -> None:
         self.client = client

@@ -7,7 +7,7 @@ from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
 
 ORDER = {"loss": 0.0, "duplicate": 0.0, "reorder": 0.0, "jitter": 0.0, "backlog": True}
 """The options of the network by which messages are lost, come twice, or overtake each other, and what is right."""
-PRESENCE = {"delayed": 0.0, "joins": "", "churn": 0.0, "crashes": 0.0}
+PRESENCE = {"delayed": 0.0, "joins": "", "churn": 0.0, "crashes": 0.0, "trace": ""}
 """The options by which clients come late, or are away for a while, and what is right."""
 
 
