@@ -232,7 +232,7 @@ def test_worlds_give_the_same_bytes_on_any_number_of_threads_and_learn(method):
     assert plain_summary(found[0]) == plain_summary(found[1])
     assert found[0]["failures"]["events"] == 0
     assert found[0]["final"]["accuracy"] > 0.8
-    assert (found[0]["final"]["waiting_share"] > 0.1) == getattr(method, "rounds", True)
+    assert (found[0]["final"].get("waiting_share", 0) > 0.1) == method.rounds
 
 
 def test_bytes_are_those_of_what_is_sent():

@@ -29,7 +29,7 @@ class Modulo(Codec, plain_name="modulo"):
 
     bits: int = 8
 
-    code: ClassVar[int] = 7
+    code: ClassVar[int] = 8
 
     def __post_init__(self) -> None:
         check_count("bits", self.bits, 1, 8)

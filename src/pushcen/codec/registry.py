@@ -11,7 +11,7 @@ from pushcen.codec.wire import Header
 from pushcen.codec.with_mass import WithMass
 from pushcen.errors import OptionError, PayloadError
 
-NUMBERS: dict[int, type[Codec]] = {1: Centroids, 2: Dense, 3: Dense, 4: Fragment, 5: Lean, 6: WithMass, 7: Modulo}
+NUMBERS: dict[int, type[Codec]] = {1: Centroids, 2: Dense, 3: Dense, 4: Fragment, 5: Lean, 6: WithMass, 8: Modulo}
 """The codecs of pushcen, by their numbers on the wire."""
 
 

@@ -47,7 +47,7 @@ class ReplicaGossipUpdate(CodedUpdate):
     def encode(self, model: nn.Module, towards: Sequence[Reference] = (), gives: int = 0) -> Payloads:  # noqa: ARG002
         """Make a message of how far the model is from its replica, and move that by what the message says."""
         row = row_of(self.schema, model).double().cpu()
-        payload = encode_row((row - self.replica).float(), self._codec, self.schema)
+        payload = encode_row((row - self.replica).float(), self.codecs()[0], self.schema)
         said = decode_row(payload).double()
         self.replica += said
         self.apart -= self._others * said

@@ -35,7 +35,6 @@ class Choco(Method):
     needs_graph: ClassVar[bool] = True
     needs_order: ClassVar[bool] = True
     needs_everybody: ClassVar[bool] = True
-    meters: ClassVar[tuple[str, ...]] = ("waiting",)
 
     gamma: float = 1.0
     """How far a client goes towards its neighbours' replicas: the less, the coarser Q is."""

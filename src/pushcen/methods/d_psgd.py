@@ -31,7 +31,11 @@ class DPsgd(Method):
     needs_graph: ClassVar[bool] = True
     needs_order: ClassVar[bool] = True
     needs_everybody: ClassVar[bool] = True
-    meters: ClassVar[tuple[str, ...]] = ("waiting",)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a client waits for its neighbours: always."""
+        return True
 
     def rules(self, place: Place) -> Rules:
         """Weigh one model of each neighbour, when all of them are there."""

@@ -77,6 +77,11 @@ class Method:
     """The meters that are on beside those of `meters.names`, by name: what must be known of it."""
 
     @property
+    def rounds(self) -> bool:
+        """Whether a client waits for a message of each neighbour before its next event."""
+        return False
+
+    @property
     def moves(self) -> int | None:
         """How many optimiser steps a client waits for a new reference before it offers one; None: it has none."""
         return None

@@ -36,7 +36,7 @@ class Moniqua(Method):
     needs_graph: ClassVar[bool] = True
     needs_order: ClassVar[bool] = True
     needs_everybody: ClassVar[bool] = True
-    meters: ClassVar[tuple[str, ...]] = ("waiting", "wraps")
+    meters: ClassVar[tuple[str, ...]] = ("wraps",)
 
     theta: float = 1.0
     """How far a neighbour's number may be from the own one, at most."""
@@ -48,7 +48,7 @@ class Moniqua(Method):
     """Whether a client waits for all neighbours in each round, as in the paper."""
 
     def __post_init__(self) -> None:
-        check_number("theta", self.theta, 0, above=True)
+        check_number("theta", self.theta, 1e-6)
         check_number("gamma", self.gamma, 0, 1, above=True)
         check_flag("rounds", self.rounds)
         self.update()

@@ -50,13 +50,13 @@ class Event(NamedTuple):
 class Mailbox(Protocol):
     """What every inbox rule offers."""
 
-    @property
-    def ready(self) -> bool:
-        """Whether the next event may begin, or has to wait for somebody."""
-
     folded: int  # what was folded since the last event began weighs together
     replaced: int  # how many envelopes a newer one of their sender has replaced, ever
     evicted: int  # how many had to make room
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next event may begin, or has to wait for somebody."""
 
     def put(self, envelope: Envelope, /) -> Receipt:
         """Take an envelope in, if it is news. What is refused changes nothing."""

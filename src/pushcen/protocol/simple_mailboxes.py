@@ -26,11 +26,6 @@ class EveryMailbox:
         "replaced",
     )
 
-    @property
-    def ready(self) -> bool:
-        """Whether the next event may begin: always."""
-        return True
-
     def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
         self._credited = credited
         self._weights = weights
@@ -41,6 +36,11 @@ class EveryMailbox:
         self._event: tuple[list[Entry], Tops, int, int] | None = None
         self._destroyed = 0
         self.folded = self.replaced = self.evicted = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next event may begin: always."""
+        return True
 
     def put(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news, beside what its sender sent before."""

@@ -67,7 +67,8 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     trace, lines = config.availability(), config.lines()
     online = [trace[client].share if trace else 1.0 for client in looked]
     spans = [max(0.0, config.horizon - joins.get(client, 0.0)) * online[at] for at, client in enumerate(looked)]
-    events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
+    slowest = max(paces) if config.method.rounds else 0.0  # at whose pace all go, if they wait for each other
+    events = [int(span / max(pace, slowest)) for span, pace in zip(spans, paces, strict=True)]
     scale = config.clients / len(looked)
     model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in first.model.state_dict().values())
     own_bytes = sum(tensor.nbytes for tensor in first.frozen.without_fixed(first.model.state_dict()).values())

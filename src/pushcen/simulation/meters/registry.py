@@ -77,5 +77,6 @@ def check_meters(names: tuple[str, ...]) -> list[type[Meter]]:
 
 def open_meters(engine: "Engine") -> list[Meter]:
     """Return the meters that are on: those of the world, and those without which its method cannot be judged."""
-    world = engine.world
-    return [meter(engine) for meter in check_meters((*world.meters.names, *world.method.meters))]
+    world, method = engine.world, engine.world.method
+    waiting = ("waiting",) if method.rounds else ()
+    return [meter(engine) for meter in check_meters((*world.meters.names, *waiting, *method.meters))]

@@ -24,7 +24,5 @@ class WaitingMeter(Meter):
 
     def _shares(self) -> list[float]:
         now = self.engine.now
-        waits = [
-            node.waited + (now - (now if node.waits_since is None else node.waits_since)) for node in self.engine.nodes
-        ]
-        return [wait / now for wait in waits] if now else []
+        ends = [(node.waited, now if node.waits_since is None else node.waits_since) for node in self.engine.nodes]
+        return [(waited + (now - since)) / now for waited, since in ends] if now else []
