@@ -33,9 +33,9 @@ _METHODS = {
     "sgp": Style("#B2182B", (0, (7, 1, 1, 1)), "<", "|"),
     "quantized-push-sum": Style("#4D9221", (0, (5, 1, 1, 1, 1, 1)), ">", "-"),
     "rasgp": Style("#7F3B08", (0, (2, 2)), "p", "x"),
-    "d-psgd": Style("#3B3B3B", (0, (9, 1, 3, 1)), "1", "///"),
-    "choco": Style("#80461B", (0, (3, 2, 1, 2)), "2", "O"),
-    "moniqua": Style("#2C7FB8", (0, (4, 4)), "3", "*"),
+    "d-psgd": Style("#C51B7D", (0, (10, 3)), "4", "O/"),
+    "choco": Style("#9E9AC8", (0, (3, 2, 1, 2)), "+", "O-"),
+    "moniqua": Style("#969696", (0, (1, 3)), "|", "O|"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)

@@ -50,7 +50,7 @@ class Choco(Method):
 
     def rules(self, place: Place) -> Rules:
         """Merge one message of each neighbour, or every message that has come; push to all neighbours."""
-        weights = place.average(self, self.gamma)
+        weights = place.metropolis(self, self.gamma)
         inbox = Rounds(tuple(weights.coefficients)) if self.rounds else Buffer(limit=0, newest_only=False)
         return Rules(inbox, weights, Whole(receivers=0))
 

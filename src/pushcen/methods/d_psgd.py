@@ -39,7 +39,7 @@ class DPsgd(Method):
 
     def rules(self, place: Place) -> Rules:
         """Weigh one model of each neighbour, when all of them are there."""
-        weights = place.average(self)
+        weights = place.metropolis(self)
         return Rules(Rounds(tuple(weights.coefficients)), weights, Whole(receivers=0))
 
     def update(self) -> Update:

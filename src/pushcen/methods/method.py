@@ -34,13 +34,13 @@ class Place:
             )
         return self.edges[self.me]
 
-    def average(self, method: "Method", scale: float = 1.0) -> Fixed:
+    def metropolis(self, method: "Method", scale: float = 1.0) -> Fixed:
         """Return Metropolis weights on the fixed two-way graph that a method needs; refuse a place that has none.
 
         Neighbours weigh `scale` / (1 + the larger degree of both ends).
 
         >>> from pushcen.methods import DPsgd
-        >>> weights = Place("a", {"a": ("b",), "b": ("a",)}).average(DPsgd())
+        >>> weights = Place("a", {"a": ("b",), "b": ("a",)}).metropolis(DPsgd())
         >>> weights.of(0, "b") == weights.own(0)
         True
         """

@@ -55,7 +55,7 @@ class Moniqua(Method):
 
     def rules(self, place: Place) -> Rules:
         """Merge one message of each neighbour, or the newest of those that have sent one; push to all neighbours."""
-        weights = place.average(self, self.gamma)
+        weights = place.metropolis(self, self.gamma)
         inbox = Rounds(tuple(weights.coefficients)) if self.rounds else Buffer(limit=0)
         return Rules(inbox, weights, Whole(receivers=0))
 

@@ -47,7 +47,7 @@ class MeterOptions:
     - `reference`: the consensus error (expensive: needs the reference model).
     - `gradient`: the gradient's norm at the reference model (more so: a pass over all training data).
     - `waiting`: how long clients wait for others. On with methods that have rounds.
-    - `wraps`: how many numbers Moniqua mistakes. On with it.
+    - `wraps`: how many numbers Moniqua may mistake (copies every model that is sent). On with it.
     - `module:Class`: a meter of one's own (docs/adding-a-meter.md).
     """
 
