@@ -29,11 +29,21 @@ nothing = 5
 """
 
 
-NO_GRAPH = ["pushcen", "push-sum", "async-dfedavg", "swift-random", "divshare", "epidemic", "sgp", "independent"]
+NO_GRAPH = [
+    "pushcen",
+    "push-sum",
+    "async-dfedavg",
+    "swift-random",
+    "divshare",
+    "epidemic",
+    "sgp",
+    "ad-psgd",
+    "independent",
+]
 
 
 def test_all_methods_have_their_names():
-    assert {*NO_GRAPH, "pushcen-lean", "swift", "quantized-push-sum", "rasgp"} <= set(methods())
+    assert {*NO_GRAPH, "pushcen-lean", "swift", "quantized-push-sum", "rasgp", "a2cid2", "dspodfl"} <= set(methods())
     assert all(method.name == name for name, method in methods().items())
 
 
@@ -46,9 +56,9 @@ def test_every_method_can_be_made_with_no_option_and_trains(name):
     assert method_named(name).needs_graph is False
 
 
-def test_three_need_a_graph():
+def test_these_need_a_graph():
     needing = [name for name, method in methods().items() if method.needs_graph]
-    assert needing == ["swift", "quantized-push-sum", "rasgp"]
+    assert needing == ["swift", "quantized-push-sum", "rasgp", "a2cid2", "dspodfl"]
 
 
 @pytest.mark.parametrize(
@@ -127,6 +137,7 @@ REFUSED = [
     ("sgp", {"limit": -1}, "limit = -1"),
     ("quantized-push-sum", {"codec": "gzip"}, "codec = 'gzip'"),
     ("divshare", {"receivers": 0}, "receivers"),
+    ("dspodfl", {"chance": 0.0}, r"chance = 0\.0"),
     ("divshare", {"cut_seed": -1}, "cut_seed = -1"),
 ]
 

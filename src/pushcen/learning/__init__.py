@@ -6,6 +6,7 @@ Nothing here knows of links or time: weights come as numbers, models as payloads
 from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
+from pushcen.learning.exchange import ExchangeUpdate, LocalMomentumUpdate
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
 from pushcen.learning.numerators import NumeratorUpdate, ReplicaUpdate, RunningSumsUpdate
@@ -25,8 +26,10 @@ __all__ = [
     "Batches",
     "CentroidUpdate",
     "CodedUpdate",
+    "ExchangeUpdate",
     "FitLearner",
     "Learner",
+    "LocalMomentumUpdate",
     "Model",
     "NumeratorStepUpdate",
     "NumeratorUpdate",
