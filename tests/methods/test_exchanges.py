@@ -10,9 +10,9 @@ import torch
 
 from pushcen.codec import Payload
 from pushcen.config import Config
-from pushcen.errors import OptionError
+from pushcen.errors import ModelError, OptionError
 from pushcen.folder import Folder
-from pushcen.learning import Learner, Task, TrainingOptions, Work
+from pushcen.learning import Learner, Task, TrainingOptions, Update, Work
 from pushcen.methods import A2Cid2, AdPsgd, DSpodFL, Place, method_named
 from pushcen.methods.a2cid2 import constants
 from pushcen.protocol import ANSWER, UNIT, name_of
@@ -367,6 +367,38 @@ def test_an_event_that_diverges_leaves_what_others_made_of_the_model(method):
         assert torch.equal(tiny_row(one), moved)
         assert torch.equal(getattr(one.update, "second", torch.zeros(1)), second)
         one.take()
+
+
+def test_a_run_bears_clients_whose_weights_explode():
+    wild = TrainingOptions(batch=16, lr=1e17, optimiser="sgd", momentum=0.0)
+    for method in METHODS:
+        summary = run(method=method, neighbours=GRAPH, horizon=3.0, training=wild)
+        assert summary["failures"]["events"] > 0
+        assert summary["status"] == "finished"
+
+
+def test_an_answer_that_could_not_be_sent_moves_nobody():
+    one, other = learner_of(AdPsgd()), learner_of(AdPsgd(), 1)
+    for learner, value in ((one, 2.0**57), (other, -(2.0**60))):
+        for parameter in learner.model.parameters():
+            torch.nn.init.constant_(parameter, value)
+    question, before = one.encode()[0], tiny_row(other)
+    with pytest.raises(ModelError, match="must be finite and at most"):
+        other.update.answer(question, 0.5)
+    assert torch.equal(tiny_row(other), before)
+
+
+def test_a_method_of_ones_own_that_asks_must_be_able_to_answer():
+    class Plain(AdPsgd):
+        def update(self):
+            return Update()
+
+    class Unsaid(AdPsgd):
+        exchanges = False
+
+    for method in (Plain(), Unsaid()):
+        with pytest.raises(OptionError, match="must have exchanges = True and an ExchangeUpdate"):
+            run(method=method)
 
 
 def test_an_event_that_is_broken_off_leaves_no_trace():

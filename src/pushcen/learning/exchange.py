@@ -9,13 +9,14 @@ from torch import nn
 
 from pushcen.codec import Codec, Dense, Payload, Reference, decode_row, encode_row
 from pushcen.errors import ModelError
-from pushcen.learning.mistakes import all_finite
 from pushcen.learning.rows import row_of, trained_places, write_row
 from pushcen.learning.update import Update
 from pushcen.learning.work import Payloads, State
 
 QUESTION, ANSWER = 0, 2**31
 """The parts of a message: the model that asks, and the difference between it and the one that answers."""
+LARGEST = 2.0**58
+"""What a weight may be: a quarter of what can be sent, so that differences can be, too."""
 
 
 class ExchangeUpdate(Update):
@@ -99,8 +100,9 @@ class ExchangeUpdate(Update):
         asked = decode_row(question).to(self._trained.device)
         with self._lock:
             difference = asked - self.worth()
+            answer = encode_row(difference.cpu(), Dense(), self.schema)  # which refuses what is not finite
             self.move(difference, share, momentum)
-        return {ANSWER: encode_row(difference.cpu(), Dense(), self.schema)}
+        return {ANSWER: answer}
 
     def hear(self, answer: Payload, share: float, momentum: float = 0.0) -> None:
         """Move towards the model that answered."""
@@ -118,11 +120,12 @@ class ExchangeUpdate(Update):
         return {QUESTION: Dense(), ANSWER: Dense()}
 
     def encode(self, model: nn.Module, towards: Sequence[Reference] = (), gives: int = 0) -> Payloads:  # noqa: ARG002
-        """Make a question."""
-        if not all_finite(model.parameters()):
-            raise ModelError("weights are not finite after its last step")
+        """Make a question; refuse a model that has become too large to take part."""
         with self._lock:
-            row, self._question = self.worth() if self._question is None else self._question, None
+            now = self.worth()
+            if not float(now.abs().max()) <= LARGEST:
+                raise ModelError("weights are not finite, or far too large, after its last step")
+            row, self._question = now if self._question is None else self._question, None
         return {QUESTION: encode_row(row.cpu(), Dense(), self.schema)}
 
     def flops(self, steps: int) -> float:  # noqa: ARG002

@@ -129,11 +129,6 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
-    if method.exchanges:
-        raise OptionError(
-            f"method.name = {type(method).name!r}: asks for answers at once, which a real network does not give; "
-            "take async-dfedavg, which averages, too"
-        )
     for name, given in setup.training.per_client.given().items():
         raise OptionError(
             f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"

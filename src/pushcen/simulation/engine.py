@@ -153,7 +153,7 @@ class Engine:
         receivers, parts = self.neighbours.choose(node.name, peer, self.now)
         if self.exchanges is not None:
             receivers = self.exchanges.drawn(node, receivers)
-        node.proxy.encodes = bool(receivers or peer.unsettled)
+        node.proxy.encodes = bool(receivers or peer.unsettled or self.exchanges)
         push = None if node.references is None else Push.plan(self, node, receivers)
         if push is not None:
             work = push.of(work)

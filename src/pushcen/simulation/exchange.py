@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pushcen.learning import Work
+from pushcen.errors import OptionError
+from pushcen.learning import ExchangeUpdate, Work
 from pushcen.protocol import ANSWER, Ask, Contact, Envelope, answer_to, name_of
 from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.jobs import Job, Result
@@ -59,6 +60,12 @@ class Exchanges:
     """Drives clients whose rule is `Ask`. They are always computing, and answer all the same."""
 
     def __init__(self, engine: "Engine") -> None:
+        method = engine.world.method
+        if not method.exchanges or not isinstance(method.update(), ExchangeUpdate):
+            raise OptionError(
+                f"method.name = {method.name!r}: its rules ask for answers, so it must have exchanges = True and an "
+                "ExchangeUpdate"
+            )
         self._engine = engine
         self._rng = stream(engine.world.seed, "exchanges")
         self._rate = statistics.fmean(1 / node.pace for node in engine.nodes)  # events of a client in a unit of time
