@@ -79,7 +79,7 @@ def watched(monkeypatch):
 
     def watch(method, workers=1, **options):
         log.clear()
-        options = {"clients": CLIENTS, "horizon": 3.0, "compute": UNEVEN, "training": TRAINING} | options
+        options = {"clients": CLIENTS, "horizon": 2.5, "compute": UNEVEN, "training": TRAINING} | options
         made = world(method, workers, **options)
         host = Host(MakeLearner(task, method, made.training, made.clients, made.seed))
         executor = start(made.executor, host)
@@ -367,6 +367,25 @@ def test_an_event_that_diverges_leaves_what_others_made_of_the_model(method):
         assert torch.equal(tiny_row(one), moved)
         assert torch.equal(getattr(one.update, "second", torch.zeros(1)), second)
         one.take()
+
+
+def test_a_model_that_is_kept_apart_moves_when_an_event_begins_and_when_it_ends():
+    one, other, plain = learner_of(AdPsgd()), learner_of(AdPsgd(), 1), learner_of(AdPsgd())
+    one.update.keep_apart()
+    before, question = tiny_row(one), other.encode()[0]
+    answers = [learner.update.answer(question, 0.5)[ANSWER].data for learner in (one, plain)]
+    assert answers[0] == answers[1]
+    assert torch.equal(tiny_row(one), before)
+    for learner in (one, plain):
+        learner.take()
+        learner.update.hear(learner_of(AdPsgd(), 2).update.answer(question, 0.25)[ANSWER], 0.25)  # in the middle of it
+        learner.step(Work(UNIT, []))
+    assert torch.equal(tiny_row(one), tiny_row(plain))
+    saved = one.save()
+    one.update.answer(question, 0.5)
+    assert torch.equal(tiny_row(one), tiny_row(plain))
+    one.restore(saved)
+    assert torch.equal(one.update.worth(), tiny_row(plain))
 
 
 def test_a_run_bears_clients_whose_weights_explode():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(Job):
+class PassTime(Job):
     """Lets time pass for the models that a client keeps, up to `time`, in mean gradient times."""
 
     time: float
@@ -32,7 +32,7 @@ class Wait(Job):
 
 
 @dataclass(frozen=True, slots=True)
-class Reply(Job):
+class AnswerQuestion(Job):
     """Moves a client towards the model that asks, which is the input, and makes the answer."""
 
     share: float
@@ -44,7 +44,7 @@ class Reply(Job):
 
 
 @dataclass(frozen=True, slots=True)
-class Hear(Job):
+class HearAnswer(Job):
     """Moves a client by the answer that it has got, which is the input."""
 
     share: float
@@ -90,10 +90,10 @@ class Exchanges:
         self._wait(node)
         if envelope.part == ANSWER:
             self.completed += 1
-            node.proxy.ask(Hear(*terms), envelope.payload)
+            node.proxy.ask(HearAnswer(*terms), envelope.payload)
         else:
             self.answered += 1
-            answer = node.proxy.ask(Reply(*terms), envelope.payload)
+            answer = node.proxy.ask(AnswerQuestion(*terms), envelope.payload)
             self._engine.network.send(node, [answer_to(envelope, answer)])
 
     def figures(self) -> dict[str, int]:
@@ -116,7 +116,7 @@ class Exchanges:
     def _wait(self, node: SimulatedClient) -> None:
         """Let time pass at a client, where its method has use for that."""
         if mixing := _rule(node).mixing:
-            node.proxy.before(Wait(self._engine.now * self._rate, mixing))
+            node.proxy.before(PassTime(self._engine.now * self._rate, mixing))
 
 
 def _rule(node: SimulatedClient) -> Ask:
