@@ -29,8 +29,18 @@ nothing = 5
 """
 
 
-NO_GRAPH = ["pushcen", "push-sum", "async-dfedavg", "swift-random", "divshare", "epidemic", "sgp", "independent"]
-GRAPH = ["swift", "quantized-push-sum", "rasgp", "d-psgd", "choco", "moniqua"]
+NO_GRAPH = [
+    "pushcen",
+    "push-sum",
+    "async-dfedavg",
+    "swift-random",
+    "divshare",
+    "epidemic",
+    "sgp",
+    "ad-psgd",
+    "independent",
+]
+GRAPH = ["swift", "quantized-push-sum", "rasgp", "d-psgd", "choco", "moniqua", "a2cid2", "dspodfl"]
 
 
 def test_all_methods_have_their_names():
@@ -135,6 +145,7 @@ REFUSED = [
     ("moniqua", {"bits": 9}, "bits = 9: must be a whole number from 1 to 8"),
     ("moniqua", {"bits": 2.0}, r"bits = 2\.0"),
     ("divshare", {"receivers": 0}, "receivers"),
+    ("dspodfl", {"chance": 0.0}, r"chance = 0\.0"),
     ("divshare", {"cut_seed": -1}, "cut_seed = -1"),
 ]
 

@@ -14,7 +14,21 @@ import pytest
 
 from pushcen.errors import RunError
 from pushcen.learning import PerClientOptions, ScheduleOptions, TrainingOptions
-from pushcen.methods import Choco, DivShare, DPsgd, Moniqua, PushCen, PushCenLean, QuantizedPushSum, Rasgp, Sgp, Swift
+from pushcen.methods import (
+    A2Cid2,
+    AdPsgd,
+    Choco,
+    DivShare,
+    DPsgd,
+    DSpodFL,
+    Moniqua,
+    PushCen,
+    PushCenLean,
+    QuantizedPushSum,
+    Rasgp,
+    Sgp,
+    Swift,
+)
 from pushcen.simulation import (
     METERS,
     CheckpointOptions,
@@ -95,6 +109,13 @@ WORLDS = {
         "method": Moniqua(theta=0.05, rounds=False),
         "neighbours": NeighbourOptions(kind="graph", degree=4),
         "network": NetworkOptions(latency=0.1),
+    },
+    "ad-psgd": {"method": AdPsgd(), **EVERYTHING},
+    "a2cid2": {"method": A2Cid2(), "neighbours": NeighbourOptions(kind="graph", degree=2), **EVERYTHING},
+    "dspodfl": {
+        "method": DSpodFL(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
     },
     "sgp": {"method": Sgp(limit=2, overlap=True, receivers=3), **EVERYTHING},
     "divshare": {
@@ -314,10 +335,11 @@ def on_two_nodes(folder):
         assert first["status"] == "interrupted"
         run(place / "moved", workers=1, resume=True, **options)  # from the cluster to this process
         assert files(place / "moved") == files(place / "threads")
-        options = {**WORLDS["lean, folded"], "horizon": 3.0}
-        run(place / "lean", workers=2, **options)
-        run(place / "lean ray", executor=ExecutorOptions("ray", workers=2), **options)
-        assert files(place / "lean ray") == files(place / "lean")
+        for name in ("lean, folded", "a2cid2"):
+            options = {**WORLDS[name], "horizon": 3.0}
+            run(place / name, workers=2, **options)
+            run(place / f"{name} ray", executor=ExecutorOptions("ray", workers=2), **options)
+            assert files(place / f"{name} ray") == files(place / name)
     finally:
         ray.shutdown()
         cluster.shutdown()

@@ -7,6 +7,7 @@ from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.displacement import DisplacementUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
+from pushcen.learning.exchange import ExchangeUpdate, LocalMomentumUpdate
 from pushcen.learning.gossip import ModuloUpdate, ReplicaGossipUpdate
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
@@ -28,8 +29,10 @@ __all__ = [
     "CentroidUpdate",
     "CodedUpdate",
     "DisplacementUpdate",
+    "ExchangeUpdate",
     "FitLearner",
     "Learner",
+    "LocalMomentumUpdate",
     "Model",
     "ModuloUpdate",
     "NumeratorStepUpdate",

@@ -1,9 +1,12 @@
 """Methods: one short file per algorithm, found by name."""
 
+from pushcen.methods.a2cid2 import A2Cid2
+from pushcen.methods.ad_psgd import AdPsgd
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.choco import Choco
 from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
+from pushcen.methods.dspodfl import DSpodFL
 from pushcen.methods.epidemic import Epidemic
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
@@ -19,9 +22,12 @@ from pushcen.methods.swift import Swift, SwiftRandom
 
 __all__ = [
     "GROUP",
+    "A2Cid2",
+    "AdPsgd",
     "AsyncDFedAvg",
     "Choco",
     "DPsgd",
+    "DSpodFL",
     "DivShare",
     "Epidemic",
     "Independent",

@@ -71,6 +71,8 @@ class Method:
     """Whether it draws its receivers anew at every push, among all, and so works on no fixed graph."""
     needs_order: ClassVar[bool] = False
     """Whether it only works where every message arrives, once, in the order in which its sender sent them."""
+    exchanges: ClassVar[bool] = False
+    """Whether it asks others for an answer that both move by: such an answer must not be withdrawn."""
     needs_everybody: ClassVar[bool] = False
     """Whether it only works where all clients are there from the beginning to the end."""
     meters: ClassVar[tuple[str, ...]] = ()

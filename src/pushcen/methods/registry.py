@@ -8,10 +8,13 @@ from importlib.metadata import entry_points
 
 from pushcen.errors import OptionError, PushcenError
 from pushcen.locate import locate
+from pushcen.methods.a2cid2 import A2Cid2
+from pushcen.methods.ad_psgd import AdPsgd
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.choco import Choco
 from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
+from pushcen.methods.dspodfl import DSpodFL
 from pushcen.methods.epidemic import Epidemic
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
@@ -39,6 +42,9 @@ _HERE: tuple[type[Method], ...] = (
     DPsgd,
     Choco,
     Moniqua,
+    AdPsgd,
+    A2Cid2,
+    DSpodFL,
     Independent,
 )
 GROUP = "pushcen.methods"

@@ -6,6 +6,7 @@ payload is an opaque handle. Time, sockets and durable storage belong to whoever
 """
 
 from pushcen.protocol.audit import Audit, Imbalance, Violation, audit
+from pushcen.protocol.exchange import ANSWER, Ask, AtOnce, answer_to
 from pushcen.protocol.mailbox import Event, Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
 from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
@@ -15,8 +16,11 @@ from pushcen.protocol.weights import ByMass, Equal, EvenSplit, Fixed
 from pushcen.protocol.wire import from_bytes, to_bytes
 
 __all__ = [
+    "ANSWER",
     "UNIT",
     "Answer",
+    "Ask",
+    "AtOnce",
     "Audit",
     "BoundedView",
     "Buffer",
@@ -44,6 +48,7 @@ __all__ = [
     "Rules",
     "Violation",
     "Whole",
+    "answer_to",
     "audit",
     "epoch_of",
     "from_bytes",

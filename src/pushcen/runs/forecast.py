@@ -120,10 +120,11 @@ def _receivers(config: Config) -> float:
     drawn = getattr(config.method, "receivers", None)
     if graph is not None and (config.method.needs_graph or drawn is not None):
         degree = statistics.fmean(len(to) for to in graph.at(0.0).values())
-        return degree if drawn is None else min(degree, drawn)
+        return degree * getattr(config.method, "chance", 1.0) if drawn is None else min(degree, drawn)
     return min(drawn or 0, config.clients - 1)
 
 
 def _client_memory(config: Config, model: int, message: int) -> int:
     waiting = min(getattr(config.method, "limit", 0) or config.clients, config.clients)
+    waiting = 0 if config.method.exchanges else waiting
     return model * (1 + config.training.memory_factor) + waiting * message

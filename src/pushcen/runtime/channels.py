@@ -23,10 +23,10 @@ from pushcen.runtime.wire.pieces import write_piece
 
 OUTCOMES = {
     "news", "old", "malformed", "oversized", "payload", "mass", "epoch", "rate", "busy", "timeout", "run", "version",
-    "record", "leaving", "starting", "generation", "internal", "reference",
+    "record", "leaving", "starting", "generation", "internal", "reference", "unasked",
 }  # fmt: skip
 """What may become of a push that is answered. Anything else that a receiver says counts as one thing: other."""
-_USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference")  # refusals that need no words
+_USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference", "unasked")  # refusals that need no words
 _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # refusals of a reference that may pass
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [

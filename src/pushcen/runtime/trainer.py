@@ -21,6 +21,7 @@ from pushcen.measure import written
 from pushcen.protocol import UNIT, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.offers import Plan
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File
@@ -45,6 +46,7 @@ class Trainer:
         self._thread = ThreadPoolExecutor(1, "trainer")
         self._last_event = -1e9
         self._rows = me.store.folder / "metrics.jsonl"
+        self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     async def close(self, grace: float) -> bool:
         """Return whether the thread has ended in time. Its event is undone: nothing of it is durable."""
@@ -106,6 +108,8 @@ class Trainer:
             return client
 
         await me.commit(trained.state.plain, files, finished)  # no other commit has the one without the other
+        if self.exchanging is not None:
+            self.exchanging.asks(envelopes)
         self._channels.send(envelopes)
         self._report(work, trained, begun)
 

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Self
 
 from pushcen.client import Client
 from pushcen.methods import Place
-from pushcen.protocol import Peer, PeerId
+from pushcen.protocol import Ask, Peer, PeerId
 from pushcen.references import References
 from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.evaluation import Evaluator
+from pushcen.simulation.exchange import Exchanges
 from pushcen.simulation.executors import Collector, Executor, Proxy, Ticket
 from pushcen.simulation.jobs import Crash, Facts
 from pushcen.simulation.neighbours import Neighbourhood
@@ -110,6 +111,7 @@ class Engine:
         self.by_name = {node.name: node for node in self.nodes}
         self.at: dict[PeerId, SimulatedClient] = {}  # who can be reached, under its present identity
         self.moves_mass = self.nodes[0].peer.rules.weights.moves_mass
+        self.exchanges = Exchanges(self) if isinstance(self.nodes[0].peer.rules.outbox, Ask) else None
         self.founded = sum(node.peer.founded for node in self.nodes)
         self.collector = Collector(executor, world.executor.run_ahead)
         self.network = SimulatedNetwork(self)
@@ -138,7 +140,9 @@ class Engine:
             node.waits_since = self.now
             return
         node.attempt += 1
-        if self.world.collect == "start":
+        if self.exchanges is not None:
+            node.work = self.exchanges.begin(node)
+        elif self.world.collect == "start":
             node.work = node.client.begin()
         end = self.now + self.world.compute.time(node.pace, node.client.rng)
         self.queue.put(end, Training(node.index, node.attempt))
@@ -157,7 +161,9 @@ class Engine:
         work = node.work or client.begin()
         node.work = None
         receivers, parts = self.neighbours.choose(node.name, peer, self.now)
-        node.proxy.encodes = bool(receivers or peer.unsettled)
+        if self.exchanges is not None:
+            receivers = self.exchanges.drawn(node, receivers)
+        node.proxy.encodes = bool(receivers or peer.unsettled or self.exchanges)
         push = None if node.references is None else Push.plan(self, node, receivers)
         if push is not None:
             work = push.of(work)
@@ -197,6 +203,7 @@ class Engine:
             **self.network.save(),
             **self.presence.save(),
             "looker": self.evaluator.save(),
+            **({} if self.exchanges is None else {"exchanges": self.exchanges.save()}),
         }
 
     def restore(self, state: dict[str, Any], clients: Sequence[dict[str, Any]]) -> None:
@@ -210,6 +217,8 @@ class Engine:
         self.network.restore(state)
         self.presence.restore(state)
         self.evaluator.restore(state["looker"])
+        if self.exchanges is not None:
+            self.exchanges.restore(state["exchanges"])
 
     def _plan_evaluation(self, count: int) -> None:
         every, horizon = self.world.evaluation.every, self.world.horizon

@@ -120,6 +120,7 @@ class SimulatedNetwork:
 
     def _send_at_once(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self._rng.random
+        exchanges = self._engine.exchanges
         answers_get_lost = loss and self._notice == "doubt"
         if node.references is not None:
             for envelope in envelopes:
@@ -139,8 +140,9 @@ class SimulatedNetwork:
             if other.references is not None and not _understands(other, envelope):
                 self._lose(node, sizes[envelope[2]])
                 continue
-            client.receive(envelope)
             other.bytes_received += sizes[envelope[2]]
+            if client.receive(envelope) and exchanges is not None:
+                exchanges.received(other, envelope)
             if other.waits_since is not None:
                 self._engine.received(other)
             if not answers_get_lost or random() >= loss:
@@ -195,8 +197,9 @@ class SimulatedNetwork:
         if refused:
             self._lose(sender, size)
         elif receiver is not None and arrives:
-            receiver.client.receive(envelope)
             receiver.bytes_received += size
+            if receiver.client.receive(envelope) and engine.exchanges is not None:
+                engine.exchanges.received(receiver, envelope)
             engine.received(receiver)
             if not copy and network.duplicate and random() < network.duplicate:
                 engine.queue.put(engine.now + network.hold * random(), Delivery(envelope, copy=True))

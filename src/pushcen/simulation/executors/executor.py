@@ -97,6 +97,10 @@ class Proxy:
         ticket: Ticket = self.ask(job, *payloads, *towards)
         return ticket
 
+    def before(self, job: Job) -> None:
+        """Do a job that needs no inputs just before whatever is asked for next."""
+        self._jobs.append(job)
+
     def ask(self, job: Job, *inputs: Any) -> Any:
         """Append a task to the chain that ends with `job`, which needs what `inputs` promise; return its ticket."""
         jobs = self._jobs

@@ -27,6 +27,7 @@ def check_needs(
     if method.draws_anew and neighbours.kind == "graph":
         raise OptionError(f"neighbours.kind = 'graph': {name} draws its receivers anew; must be random or view")
     for section, options, right, why in (
+        ("network", network, {"backlog": True} if method.exchanges else {}, "every answer to be sent"),
         ("network", network, ORDER if method.needs_order else {}, "every message, once and in order"),
         ("participation", participation, PRESENCE if method.needs_everybody else {}, "everybody all the time"),
     ):
