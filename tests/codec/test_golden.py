@@ -8,6 +8,7 @@ from tests.codec.golden.make import HERE, PAYLOADS, payload, reference
 from tests.codec.models import example
 
 ERRORS = {"centroids-k5.bin": 0.25, "lean-4-bits-difference.bin": 1e-6, "lean-3-bits.bin": 1.2}
+ERRORS |= {"top-k-2-percent-difference.bin": 0.5}  # 3 of 8 differences are sent
 
 
 @pytest.mark.parametrize("name", PAYLOADS)

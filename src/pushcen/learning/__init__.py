@@ -6,6 +6,7 @@ Nothing here knows of links or time: weights come as numbers, models as payloads
 from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
+from pushcen.learning.held_out import label_shares
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
 from pushcen.learning.numerators import NumeratorUpdate, ReplicaUpdate, RunningSumsUpdate
@@ -13,9 +14,10 @@ from pushcen.learning.per_client import PerClientOptions
 from pushcen.learning.samples import Samples
 from pushcen.learning.schedule import ScheduleOptions
 from pushcen.learning.sgp import NumeratorStepUpdate
+from pushcen.learning.sparsity import SparsityOptions
 from pushcen.learning.task import Task, TaskFunction, build_task, load_task
 from pushcen.learning.training import TrainingOptions
-from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
+from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named, sparse
 from pushcen.learning.weights import load_weights
 from pushcen.learning.work import OFFER, Model, Outcome, Payloads, Score, State, Work
 
@@ -38,6 +40,7 @@ __all__ = [
     "Samples",
     "ScheduleOptions",
     "Score",
+    "SparsityOptions",
     "State",
     "Task",
     "TaskFunction",
@@ -48,8 +51,10 @@ __all__ = [
     "codec_named",
     "correct",
     "freeze_lora_a",
+    "label_shares",
     "load_task",
     "load_weights",
     "metric_names",
     "pooled",
+    "sparse",
 ]

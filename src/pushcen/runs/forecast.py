@@ -4,7 +4,8 @@ import statistics
 from dataclasses import dataclass, replace
 
 from pushcen.config import Config
-from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task
+from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task, sparse
+from pushcen.learning.held_out import held_count
 from pushcen.learning.loaders import batch_size
 from pushcen.learning.samples import count
 from pushcen.simulation.options.clients import client_training
@@ -100,8 +101,10 @@ def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Lea
     for client in looked:
         task = build_task(function, client, config.clients, config.seed)
         if learner is None:
-            learner = Learner(task, config.method.update(), _training(config, client), client=f"client {client}")
-        samples.append(count(task.train))
+            update = sparse(config.method.update(), config.sparsity, config.method_name)
+            learner = Learner(task, update, _training(config, client), client=f"client {client}")
+        known = count(task.train)
+        samples.append(known - held_count(known, config.neighbours.held_out))
         training = _training(config, client)
         batch = batch_size(task.train, training.batch, TrainingOptions().batch)
         steps.append(replace(training, batch=batch).steps(samples[-1]))
