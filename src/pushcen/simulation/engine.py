@@ -100,6 +100,7 @@ class Engine:
         self.steps = 0  # compute events
         self.first = start  # stands for the model that all start from
         self.neighbours = Neighbourhood(world, [fact.labels for fact in facts], self._gain)
+        self._by_age, self._is_sparse = world.staleness.given is not None, world.sparsity.given is not None
         self.pacing = Pacing(self, world.staleness.ahead) if world.staleness.ahead else None
         self.join_times = world.participation.join_times(world.clients, world.seed)
         if len(self.join_times) == world.clients:  # somebody must begin
@@ -175,12 +176,11 @@ class Engine:
 
     def mark(self, node: SimulatedClient, ticket: Ticket) -> None:
         """Note when a client has made a message, and how long it is, where that is not always the same."""
-        world = self.world
         ticket.born = self.steps
-        if world.staleness.given:
+        if self._by_age:
             ticket.at = self.now
-        if world.sparsity.given:
-            ticket.size = world.sparsity.message_bytes(node.facts.schema, node.events)
+        if self._is_sparse:
+            ticket.size = self.world.sparsity.message_bytes(node.facts.schema, node.events)
 
     def evaluate(self, count: int) -> None:
         """Evaluate for the `count`-th time."""
@@ -233,7 +233,7 @@ class Engine:
         rules = world.method.rules(Place(str(index), self.neighbours.edges, self.first))
         peer = (Peer.found if index in self.founders else Peer.join)(str(index), rules)
         client = Client(peer, Proxy(index, self.executor, facts.steps), stream(world.seed, "compute", index))
-        if world.staleness.given:
+        if self._by_age:
             client.weigh = self._weigh
         pace = world.compute.pace(index, facts.steps, world.seed) * factor
         moves = world.method.moves
@@ -249,6 +249,6 @@ class Engine:
         try:
             gain: float | None = self.executor.wait(ticket).gain
             return gain
-        except BaseException:
+        except Exception:
             self.collector.collect()
             raise
