@@ -22,7 +22,8 @@ def check_taken(
     pushcen.errors.OptionError: staleness.half_life = 2.0: push-sum weighs models by the mass that came with them, ...
     """
     name = type(method).name
-    sparse(method.update(), sparsity, name)
+    if sparsity is not None and sparsity.given:
+        sparse(method.update(), sparsity, name)
     if policy != "random" and getattr(_rules(method).outbox, "receivers", None) == 0:
         raise OptionError(
             f"neighbours.policy = {policy!r}: {name} pushes to all its neighbours, and there is none to pick; "
