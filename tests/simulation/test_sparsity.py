@@ -120,7 +120,14 @@ def test_a_share_may_rise_too_and_stays_within_its_ends_whatever_is_rounded():
 def test_a_config_and_a_forecast_know_it():
     config = load_config("digits", {"method": "epidemic", "sparsity.first": 0.1, "sparsity.last": 0.01})
     assert config.sparsity == SparsityOptions(0.1, 0.01)
-    assert forecast(config).messages[0] < 0.2 * forecast(load_config("digits", {"method": "epidemic"})).messages[0]
+    dense = forecast(load_config("digits", {"method": "epidemic"})).messages[0]
+    assert forecast(config).messages[0] < 0.2 * dense
+    three = {"compute.kind": "constant", "horizon": 3.0, "participation.delayed": 0.0, "sparsity.over": 2}
+    found = forecast(load_config(config.plain(), three)).messages
+    parameters = (dense - 56) // 4
+    counts = [-(-parameters * share // 10_000) for share in (550, 100, 100)]  # after one event, two, three
+    sizes = [56 + 4 * count + min(4 * count, -(-parameters // 8)) for count in counts]
+    assert found == [round(sum(sizes) / 3)]
     assert "last" not in load_config("digits").plain()["sparsity"]
     assert load_config(config.plain()) == config
 
