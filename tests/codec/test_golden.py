@@ -13,6 +13,7 @@ ERRORS = {
     "lean-3-bits.bin": 1.2,
     "modulo-3-bits.bin": 1 + 1 / 16,
 }
+ERRORS |= {"top-k-2-percent-difference.bin": 0.5}  # 3 of 8 differences are sent
 
 
 @pytest.mark.parametrize("name", PAYLOADS)

@@ -23,6 +23,7 @@ from pushcen.codec import (
     Payload,
     PayloadError,
     Schema,
+    TopK,
     WithMass,
     accumulate,
     encode,
@@ -31,7 +32,7 @@ from pushcen.codec.wire import HEADER
 from pushcen.models import LeNet
 from tests.codec.models import example
 
-CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0)]
+CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0), TopK(0.02), TopK(0.5)]
 CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5), Modulo(3)]
 SCHEMA = Schema.of(example())
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from pushcen.errors import RunError
-from pushcen.learning import PerClientOptions, ScheduleOptions, TrainingOptions
+from pushcen.learning import PerClientOptions, ScheduleOptions, SparsityOptions, TrainingOptions
 from pushcen.methods import (
     A2Cid2,
     AdPsgd,
+    AsyncDFedAvg,
     Choco,
     DivShare,
     DPsgd,
@@ -24,14 +25,17 @@ from pushcen.methods import (
     Moniqua,
     PushCen,
     PushCenLean,
+    PushSum,
     QuantizedPushSum,
     Rasgp,
     Sgp,
     Swift,
+    SwiftRandom,
 )
 from pushcen.simulation import (
     METERS,
     CheckpointOptions,
+    ComputeOptions,
     EvaluationOptions,
     ExecutorOptions,
     MeterOptions,
@@ -39,6 +43,7 @@ from pushcen.simulation import (
     NetworkOptions,
     ParticipationOptions,
     Quiet,
+    StalenessOptions,
 )
 from tests.simulation.worlds import norm_task, plain, run
 
@@ -122,6 +127,39 @@ WORLDS = {
         "method": DivShare(parts=3, receivers=2),
         "neighbours": NeighbourOptions(kind="view", size=4, bound=6),
     },
+    "by priority": {"neighbours": NeighbourOptions(policy="priority"), **EVERYTHING},
+    "by a bandit": {"neighbours": NeighbourOptions(policy="bandit"), **EVERYTHING},
+    "by a bandit, farewells": {
+        "method": DivShare(parts=3, receivers=2),
+        "neighbours": NeighbourOptions(policy="bandit", kind="view", size=4, bound=6),
+        "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
+    },
+    "weighed by age": {
+        "method": SwiftRandom(receivers=2),
+        "staleness": StalenessOptions(half_life=0.5, oldest=1.5),
+        **EVERYTHING,
+    },
+    "folded by age": {
+        "method": AsyncDFedAvg(receivers=3, limit=2, mass="keep"),
+        "staleness": StalenessOptions(half_life=0.5, oldest=1.5),
+        **EVERYTHING,
+    },
+    "not far ahead": {
+        "staleness": StalenessOptions(ahead=2),
+        "compute": ComputeOptions(kind="classes"),
+        **EVERYTHING,
+        "collect": "start",
+    },
+    "sparse, narrow": {
+        "method": PushSum(receivers=3),
+        "sparsity": SparsityOptions(first=0.6, last=0.05, over=6),
+        "network": NetworkOptions(bandwidth=3000, jitter=0.1, backlog=False, loss=0.1),
+    },
+    "sparse, on a graph": {
+        "method": Swift(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "sparsity": SparsityOptions(first=0.6, last=0.05, over=6),
+    },
 }
 
 
@@ -149,6 +187,12 @@ def test_references_are_the_same_on_any_number_of_threads(tmp_path):
     found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
     assert found[0] == found[1]
     assert found[0][0]["traffic"]["reference_bytes"] > 0
+
+
+@pytest.mark.parametrize("name", ["by priority", "by a bandit", "not far ahead", "sparse, narrow"])
+def test_options_that_any_method_takes_are_the_same_on_any_number_of_threads(name):
+    options = {"horizon": 3.0, **WORLDS[name]}
+    assert plain(run(workers=1, **options)) == plain(run(workers=4, **options)) != plain(run(horizon=3.0, workers=1))
 
 
 @pytest.mark.parametrize("seed", [3, 4])

@@ -40,6 +40,7 @@ from pushcen.codec.payload import (
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codecs
 from pushcen.codec.schema import Entry, Schema
+from pushcen.codec.top_k import TopK
 from pushcen.codec.with_mass import WithMass
 from pushcen.errors import ModelError, OptionError, PayloadError
 
@@ -60,6 +61,7 @@ __all__ = [
     "PayloadError",
     "Reference",
     "Schema",
+    "TopK",
     "WithMass",
     "accumulate",
     "check_values",

@@ -91,6 +91,10 @@ class Codec:
         """Return the length of the body in bytes."""
         raise NotImplementedError
 
+    def most(self, schema: Schema) -> int | None:  # noqa: ARG002
+        """Return the length of the longest body, where bodies of equal codecs differ in length; None: they do not."""
+        return None
+
     def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`, behind which there are `numba_kernels.SPARE` bytes more."""
         raise NotImplementedError

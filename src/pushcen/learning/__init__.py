@@ -9,6 +9,7 @@ from pushcen.learning.displacement import DisplacementUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.exchange import ExchangeUpdate, LocalMomentumUpdate
 from pushcen.learning.gossip import ModuloUpdate, ReplicaGossipUpdate
+from pushcen.learning.held_out import label_shares
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
 from pushcen.learning.numerators import NumeratorUpdate, ReplicaUpdate, RunningSumsUpdate
@@ -16,9 +17,10 @@ from pushcen.learning.per_client import PerClientOptions
 from pushcen.learning.samples import Samples
 from pushcen.learning.schedule import ScheduleOptions
 from pushcen.learning.sgp import NumeratorStepUpdate
+from pushcen.learning.sparsity import SparsityOptions
 from pushcen.learning.task import Task, TaskFunction, build_task, load_task
 from pushcen.learning.training import TrainingOptions
-from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
+from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named, sparse
 from pushcen.learning.weights import load_weights
 from pushcen.learning.work import OFFER, Model, Outcome, Payloads, Score, State, Work
 
@@ -46,6 +48,7 @@ __all__ = [
     "Samples",
     "ScheduleOptions",
     "Score",
+    "SparsityOptions",
     "State",
     "Task",
     "TaskFunction",
@@ -56,8 +59,10 @@ __all__ = [
     "codec_named",
     "correct",
     "freeze_lora_a",
+    "label_shares",
     "load_task",
     "load_weights",
     "metric_names",
     "pooled",
+    "sparse",
 ]

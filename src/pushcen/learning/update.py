@@ -19,6 +19,7 @@ from pushcen.codec import (
     Payload,
     Reference,
     Schema,
+    TopK,
     accumulate,
     codecs,
     encode,
@@ -27,6 +28,7 @@ from pushcen.codec import (
 from pushcen.errors import OptionError, PayloadError
 from pushcen.learning.residual import Residual
 from pushcen.learning.rows import row_of
+from pushcen.learning.sparsity import SparsityOptions
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State, Work
 from pushcen.locate import locate
@@ -50,6 +52,9 @@ class Update:
     """Whether a message is a model, or a part of one, which can be compared with the model that it was made of."""
     spread = 0
     """Over how many pushes of the usual mass what messages leave out is made up for; 0: with the next, whatever its."""
+    sparsity: SparsityOptions | None = None
+    """How many numbers of a model messages have, if that changes: `sparse` sets it."""
+    _sends: Codec = Dense()
     _residual: Residual | None = None
 
     @property
@@ -115,7 +120,12 @@ class Update:
 
     def codecs(self) -> dict[int, Codec]:
         """Return how each part is encoded: 0 is the whole model."""
-        return {0: Dense()}
+        return {0: self._sends}
+
+    def thin(self, events: int) -> None:
+        """Send as many numbers as the sparsity says after so many compute events, if there is one."""
+        if self.sparsity is not None:
+            self._sends = TopK(self.sparsity.share(events))
 
     def encode(self, model: nn.Module, towards: Sequence[Reference] = (), gives: int = 0) -> Payloads:
         """Make what is sent; keep what it leaves out, where the codec of the whole model wants that back.
@@ -202,11 +212,26 @@ class CodedUpdate(Update):
     def __init__(self, codec: Codec, *, moves: bool = False, spread: int = 0) -> None:
         if not codec.whole:
             raise OptionError(f"codec = {codec.name!r}: sends only a part of a model; must send all of it")
-        self._codec, self.moves, self.spread = codec, moves, spread
+        self._sends, self.moves, self.spread = codec, moves, spread
 
-    def codecs(self) -> dict[int, Codec]:
-        """Send by the codec."""
-        return {0: self._codec}
+
+def sparse(update: Update, sparsity: SparsityOptions | None, method: str) -> Update:
+    """Make the update of a method send as many numbers of a model as `sparsity` says; refuse one that sends no models.
+
+    >>> sparse(Update(), SparsityOptions(first=0.5), "epidemic").codecs()
+    {0: TopK(share=0.5)}
+    """
+    if sparsity is None or not sparsity.given:
+        return update
+    if type(update).codecs is not Update.codecs or update._sends != Dense():
+        key, value = sparsity.given
+        raise OptionError(
+            f"sparsity.{key} = {value!r}: {method} does not send whole dense models, from which numbers could be left "
+            "out; must be 1.0"
+        )
+    update.sparsity = sparsity
+    update.thin(0)
+    return update
 
 
 def codec_named(name: str) -> Codec:

@@ -19,6 +19,7 @@ from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.registry import GROUP, method_loaded, method_name, method_named, methods
 from pushcen.methods.sgp import Sgp
 from pushcen.methods.swift import Swift, SwiftRandom
+from pushcen.methods.taking import check_taken
 
 __all__ = [
     "GROUP",
@@ -42,6 +43,7 @@ __all__ = [
     "Sgp",
     "Swift",
     "SwiftRandom",
+    "check_taken",
     "method_loaded",
     "method_name",
     "method_named",

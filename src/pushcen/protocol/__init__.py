@@ -11,6 +11,7 @@ from pushcen.protocol.mailbox import Event, Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
 from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
 from pushcen.protocol.peer import Peer
+from pushcen.protocol.policies import ByBandit, ByPriority, NeighbourPolicy
 from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Nobody, NoInbox, Rounds, Rules, Whole
 from pushcen.protocol.weights import ByMass, Equal, EvenSplit, Fixed
 from pushcen.protocol.wire import from_bytes, to_bytes
@@ -24,7 +25,9 @@ __all__ = [
     "Audit",
     "BoundedView",
     "Buffer",
+    "ByBandit",
     "ByMass",
+    "ByPriority",
     "Contact",
     "Envelope",
     "Equal",
@@ -37,6 +40,7 @@ __all__ = [
     "Imbalance",
     "KeepLatest",
     "NeighbourChoice",
+    "NeighbourPolicy",
     "NoInbox",
     "Nobody",
     "Online",

@@ -47,7 +47,7 @@ def export_model(
 
 
 def _maker(config: Config) -> MakeLearner:
-    return MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
+    return MakeLearner.of(config, config.task_function())
 
 
 def _of_client(config: Config, client: int, state: State, whole: bool) -> tuple[dict[str, torch.Tensor], str]:

@@ -4,7 +4,8 @@ import statistics
 from dataclasses import dataclass, replace
 
 from pushcen.config import Config
-from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task
+from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task, sparse
+from pushcen.learning.held_out import held_count
 from pushcen.learning.loaders import batch_size
 from pushcen.learning.samples import count
 from pushcen.simulation.options.clients import client_training
@@ -39,7 +40,7 @@ class Forecast:
     parameters: int
     model_bytes: int
     messages: list[int]
-    """Bytes of a message; of each of its parts, where a model is sent in parts."""
+    """Bytes of a message; of each of its parts, where a model is sent in parts. A mean, where they change over time."""
     receivers: float
     """To how many others a push goes, or each of its parts; a mean."""
     memory: float
@@ -73,6 +74,8 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in first.model.state_dict().values())
     own_bytes = sum(tensor.nbytes for tensor in first.frozen.without_fixed(first.model.state_dict()).values())
     messages, receivers = list(first.sizes().values()), _receivers(config)
+    if config.sparsity.given and any(events):
+        messages = [_mean_message(config, first, events)]
     return Forecast(
         config,
         samples,
@@ -101,14 +104,24 @@ def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Lea
     for client in looked:
         task = build_task(function, client, config.clients, config.seed)
         if learner is None:
-            learner = Learner(task, config.method.update(), _training(config, client), client=f"client {client}")
-        samples.append(count(task.train))
+            update = sparse(config.method.update(), config.sparsity, config.method_name)
+            learner = Learner(task, update, _training(config, client), client=f"client {client}")
+        known = count(task.train)
+        samples.append(known - held_count(known, config.neighbours.held_out))
         training = _training(config, client)
         batch = batch_size(task.train, training.batch, TrainingOptions().batch)
         steps.append(replace(training, batch=batch).steps(samples[-1]))
         tests.append(count(task.test) if task.test is not None else 0)
     assert learner is not None
     return learner, samples, tests, steps
+
+
+def _mean_message(config: Config, learner: Learner, events: list[int]) -> int:
+    """Return the mean bytes of all messages, each as long as the sparsity says, where clients have so many events."""
+    changing = range(1, min(config.sparsity.over, max(events)) + 1)
+    first = [config.sparsity.message_bytes(learner.schema, event) for event in changing]
+    total = sum(sum(first[:count]) + max(count - len(first), 0) * first[-1] for count in events)
+    return round(total / sum(events))
 
 
 def _training(config: Config, client: int) -> TrainingOptions:

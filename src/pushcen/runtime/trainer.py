@@ -18,7 +18,7 @@ from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
 from pushcen.learning import OFFER, Learner, Outcome, Payloads, Score, State, Work
 from pushcen.measure import written
-from pushcen.protocol import UNIT, Contact, Envelope, name_of
+from pushcen.protocol import UNIT, ByBandit, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.exchange import Exchanging
@@ -92,6 +92,8 @@ class Trainer:
                 raise  # it has never worked
             await self._recover(error)
             return
+        if trained.outcome.gain is not None and isinstance(self._members.policy, ByBandit):
+            self._members.policy.reward(self._members.me, work.senders, trained.outcome.gain)
         files = await self.write(trained.state)
         payloads = {part: payload for part, payload in trained.outcome.payloads.items() if part != OFFER}
         await me.served(plan, trained.outcome.payloads)
