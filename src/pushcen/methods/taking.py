@@ -29,6 +29,11 @@ def check_taken(
             f"neighbours.policy = {policy!r}: {name} pushes to all its neighbours, and there is none to pick; "
             "must be random"
         )
+    if policy == "bandit" and method.exchanges:
+        raise OptionError(
+            f"neighbours.policy = 'bandit': learns by what an event merges, and {name} merges nothing: it exchanges; "
+            "must be random or priority"
+        )
     if by_age is None:
         return
     option, value = f"staleness.{by_age[0]}", by_age[1]
