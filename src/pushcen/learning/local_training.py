@@ -76,7 +76,7 @@ class LocalTraining:
             loss = total / stepping.steps
         else:
             loss = self._fit(self._task.fit, stepping, draw, event, planned)
-        optimiser.zero_grad()
+        stepping.zero_grad()
         update.end()
         return loss, stepping.steps
 

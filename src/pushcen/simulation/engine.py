@@ -242,6 +242,10 @@ class Engine:
         if self.exchanges is not None:
             self.exchanges.restore(state["exchanges"])
 
+    def close(self) -> None:
+        """Let go of everything: it all knows the engine, and would be freed when Python next looks for cycles."""
+        vars(self).clear()
+
     def _plan_evaluation(self, count: int) -> None:
         every, horizon = self.world.evaluation.every, self.world.horizon
         if (count - 1) * every < horizon or count == 1:

@@ -68,7 +68,11 @@ def simulate_world(
         executor = start(world.executor, Host(make, global_test, strict))
         try:
             with _seldom_collecting_garbage():
-                return Simulation(world, executor, files, observer or Quiet(), saved).go()
+                simulation = Simulation(world, executor, files, observer or Quiet(), saved)
+                try:
+                    return simulation.go()
+                finally:
+                    simulation.engine.close()
         finally:
             executor.close()
 
