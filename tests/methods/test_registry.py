@@ -29,7 +29,17 @@ nothing = 5
 """
 
 
-NO_GRAPH = ["pushcen", "push-sum", "async-dfedavg", "swift-random", "divshare", "epidemic", "sgp", "independent"]
+NO_GRAPH = [
+    "pushcen",
+    "push-sum",
+    "async-dfedavg",
+    "swift-random",
+    "divshare",
+    "epidemic",
+    "sgp",
+    "spafl",
+    "independent",
+]
 
 
 def test_all_methods_have_their_names():

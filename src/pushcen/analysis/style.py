@@ -33,6 +33,7 @@ _METHODS = {
     "sgp": Style("#B2182B", (0, (7, 1, 1, 1)), "<", "|"),
     "quantized-push-sum": Style("#4D9221", (0, (5, 1, 1, 1, 1, 1)), ">", "-"),
     "rasgp": Style("#7F3B08", (0, (2, 2)), "p", "x"),
+    "spafl": Style("#0B7A75", (0, (1, 2)), "x", "///"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)

@@ -14,6 +14,7 @@ from pushcen.learning.samples import Samples
 from pushcen.learning.schedule import ScheduleOptions
 from pushcen.learning.sgp import NumeratorStepUpdate
 from pushcen.learning.task import Task, TaskFunction, build_task, load_task
+from pushcen.learning.thresholds import ThresholdUpdate
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named
 from pushcen.learning.weights import load_weights
@@ -41,6 +42,7 @@ __all__ = [
     "State",
     "Task",
     "TaskFunction",
+    "ThresholdUpdate",
     "TrainingOptions",
     "Update",
     "Work",

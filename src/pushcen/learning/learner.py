@@ -54,6 +54,8 @@ class Learner:
         seed: int | Sequence[int] = 0,
     ) -> None:
         task.check(client)
+        self.update = update or Update()
+        task = self.update.adapt(task, client)
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
         training = replace(training, batch=batch_size(train, training.batch, TrainingOptions().batch))
@@ -62,7 +64,6 @@ class Learner:
         self.task, self.metrics = settled(replace(task, train=train, test=test), client)
         self.measures = tuple(one.measure for one in self.metrics)
         self.training, self.client = training, client
-        self.update = update or Update()
         self.device = device_named(training.device)
         self.model = task.model.to(self.device)
         self.frozen = Frozen(self.model, client)

@@ -27,6 +27,7 @@ from pushcen.codec import (
 from pushcen.errors import OptionError, PayloadError
 from pushcen.learning.residual import Residual
 from pushcen.learning.rows import row_of
+from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State, Work
 from pushcen.locate import locate
@@ -58,6 +59,10 @@ class Update:
         if self._residual is None:
             self._residual = Residual(self.spread)
         return self._residual
+
+    def adapt(self, task: Task, client: str) -> Task:
+        """Return the task that is trained, before anything is done with it: with parameters of the method's, say."""
+        return task
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
@@ -185,6 +190,10 @@ class Update:
     def flops(self, steps: int) -> float:
         """Count what an event of so many steps costs beside training and merging."""
         return 0.0
+
+    def exported(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Return the tensors of the user's own model, by its own names, out of those of the model that is trained."""
+        return dict(tensors)
 
     def save(self, whole: bool = True) -> State:
         """Return the state that `restore` takes; without what was folded, unless `whole`."""

@@ -12,6 +12,7 @@ from pushcen.methods.quantized_push_sum import QuantizedPushSum
 from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.registry import GROUP, method_loaded, method_name, method_named, methods
 from pushcen.methods.sgp import Sgp
+from pushcen.methods.spafl import SpaFL
 from pushcen.methods.swift import Swift, SwiftRandom
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "QuantizedPushSum",
     "Rasgp",
     "Sgp",
+    "SpaFL",
     "Swift",
     "SwiftRandom",
     "method_loaded",

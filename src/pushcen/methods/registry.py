@@ -19,6 +19,7 @@ from pushcen.methods.pushcen import PushCen
 from pushcen.methods.quantized_push_sum import QuantizedPushSum
 from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.sgp import Sgp
+from pushcen.methods.spafl import SpaFL
 from pushcen.methods.swift import Swift, SwiftRandom
 
 _HERE: tuple[type[Method], ...] = (
@@ -33,6 +34,7 @@ _HERE: tuple[type[Method], ...] = (
     Sgp,
     QuantizedPushSum,
     Rasgp,
+    SpaFL,
     Independent,
 )
 GROUP = "pushcen.methods"
