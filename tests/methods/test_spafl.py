@@ -1,6 +1,5 @@
 """SpaFL: weights and thresholds of a small case recomputed with numpy; what travels, is saved, and is refused."""
 
-import asyncio
 from random import Random
 
 import numpy as np
@@ -13,6 +12,7 @@ from pushcen.errors import OptionError, TaskError
 from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
 from pushcen.methods import SpaFL
 from pushcen.protocol import UNIT
+from pushcen.runtime.state_folder import read_state, weights_of
 from tests.learning.tasks import tiny_data, tiny_model
 from tests.methods.softmax import CLASSES, INPUTS, LR, SAMPLES, client_of, event, samples, start
 from tests.runtime.tasks import tiny
@@ -154,13 +154,15 @@ def test_a_world_where_all_goes_wrong_is_the_same_on_any_number_of_workers_and_r
     assert files(tmp_path / "parts") == files(tmp_path / "whole")
 
 
-def test_it_runs_on_a_real_network_and_survives_a_restart(tmp_path):
-    from pushcen.runtime import weights_of
+def committed(world, name):
+    return read_state(world.state(name)).get("learner", {}).get("events", 0)
 
+
+def test_it_runs_on_a_real_network_and_survives_a_restart(tmp_path):
     async def story():
         world = World(tmp_path, names=("p0", "p1"))
         await world.start("p0", "p1", events=6, method=SpaFL(), settings={"start_with": 1})
-        await asyncio.gather(*world.lives.values())
+        await until(lambda: all(committed(world, name) == 6 for name in world.names))
         for node in map(world.node, world.names):
             await until(lambda node=node: node.metrics.received.labels("news")._value.get() > 0)
             assert node.metrics.refusals.labels("payload")._value.get() == 0

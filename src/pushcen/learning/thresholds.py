@@ -62,8 +62,8 @@ class ThresholdUpdate(Update):
     def adapt(self, task: Task, client: str) -> Task:
         """Give every convolution and linear layer that would be shared thresholds, which are shared in its place."""
         names = []
-        for path, layer in _layers_of(task, client):
-            parametrize.register_parametrization(layer, "weight", Pruned(layer._parameters["weight"].detach()))
+        for path, layer, weight in _layers_of(task, client):
+            parametrize.register_parametrization(layer, "weight", Pruned(weight.detach()))
             self._layers.append(layer)
             names.append(path + _THRESHOLD)
         if not names:
@@ -155,8 +155,8 @@ class ThresholdUpdate(Update):
         return sum(weight.numel() for weight, _ in self._pairs())
 
 
-def _layers_of(task: Task, client: str) -> Iterator[tuple[str, nn.Module]]:
-    """Yield the layers that are pruned, each with the beginning of its tensors' names; refuse frozen ones."""
+def _layers_of(task: Task, client: str) -> Iterator[tuple[str, nn.Module, nn.Parameter]]:
+    """Yield the layers that are pruned, each behind the beginning of its tensors' names; refuse frozen ones."""
     modules = list(task.model.named_modules())
     held = Counter(id(one) for _, module in modules for one in module.parameters(recurse=False))
     for name, module in modules:
@@ -169,7 +169,7 @@ def _layers_of(task: Task, client: str) -> Iterator[tuple[str, nn.Module]]:
                 "push-sum, say, sends what trains and nothing else"
             )
         if held[id(weight)] == 1 and (task.share is None or task.share(f"{path}weight")):  # else tied, or private
-            yield path, module
+            yield path, module, weight
 
 
 def _kept(weight: torch.Tensor, threshold: torch.Tensor) -> torch.Tensor:
