@@ -34,6 +34,7 @@ _METHODS = {
     "quantized-push-sum": Style("#4D9221", (0, (5, 1, 1, 1, 1, 1)), ">", "-"),
     "rasgp": Style("#7F3B08", (0, (2, 2)), "p", "x"),
     "spafl": Style("#0B7A75", (0, (1, 2)), "x", "///"),
+    "fedkd": Style("#5B7DB1", (0, (3, 3)), "+", "\\\\\\"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)

@@ -26,6 +26,7 @@ from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
+from pushcen.codec.low_rank import LowRank
 from pushcen.codec.payload import (
     Payload,
     accumulate,
@@ -52,6 +53,7 @@ __all__ = [
     "Entry",
     "Fragment",
     "Lean",
+    "LowRank",
     "ModelError",
     "OptionError",
     "Payload",

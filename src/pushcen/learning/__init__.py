@@ -5,6 +5,7 @@ Nothing here knows of links or time: weights come as numbers, models as payloads
 
 from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
+from pushcen.learning.distillation import DistillationUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
@@ -26,6 +27,7 @@ __all__ = [
     "Batches",
     "CentroidUpdate",
     "CodedUpdate",
+    "DistillationUpdate",
     "FitLearner",
     "Learner",
     "Model",

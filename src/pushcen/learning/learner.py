@@ -105,6 +105,11 @@ class Learner:
         """Return the bytes of each part's payload, known before it is encoded."""
         return self.update.sizes()
 
+    @property
+    def varies(self) -> bool:
+        """Whether these are only the most, and each message has a size of its own."""
+        return any(codec.varies for codec in self.update.codecs().values())
+
     def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> None:
         """Refuse a message that is not encoded as this client, by `codecs`, would."""
         self.update.check(part, payload, codecs, self.client)

@@ -4,8 +4,9 @@ This base is what the dense methods need: nothing, and the whole model in float3
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,8 @@ from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State, Work
 from pushcen.locate import locate
 
+LossOf = Callable[[Any, Any, nn.Module], tuple[torch.Tensor, Any]]
+"""Returns the task's loss, and the outputs, of a model, for inputs and targets."""
 OFFERED = Centroids(clusters=32)
 """How a model is sent that is offered as a reference: fine enough, and whole in one message."""
 
@@ -108,6 +111,10 @@ class Update:
 
     def start(self, model: nn.Module) -> None:
         """Look at the merged model, before training."""
+
+    def loss(self, model: nn.Module, loss_of: LossOf, inputs: Any, targets: Any) -> torch.Tensor:
+        """Return the loss that a batch is trained by; `loss_of` returns the task's, and outputs, for any model."""
+        return loss_of(inputs, targets, model)[0]
 
     def before_step(self) -> None:
         """Change the gradients of the model that `start` saw, before the optimiser sees them."""

@@ -3,6 +3,7 @@
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.epidemic import Epidemic
+from pushcen.methods.fedkd import FedKD
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method, Place
@@ -20,6 +21,7 @@ __all__ = [
     "AsyncDFedAvg",
     "DivShare",
     "Epidemic",
+    "FedKD",
     "Independent",
     "Method",
     "Place",

@@ -11,6 +11,7 @@ from pushcen.locate import locate
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.epidemic import Epidemic
+from pushcen.methods.fedkd import FedKD
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method
@@ -35,6 +36,7 @@ _HERE: tuple[type[Method], ...] = (
     QuantizedPushSum,
     Rasgp,
     SpaFL,
+    FedKD,
     Independent,
 )
 GROUP = "pushcen.methods"

@@ -55,7 +55,7 @@ class Service:
         self._arriving: set[tuple[str, int]] = set()
         self._offers, self._references = me.offers, Rate(_REFERENCES * settings.pushes_per_second)
         self._learner = learner = me.learner
-        self._sizes, self._codecs = learner.sizes(), learner.update.codecs()
+        self._sizes, self._codecs, self._varies = learner.sizes(), learner.update.codecs(), learner.varies
         self._piece = (settings.chunk_kb << 10) + _NEWS
         most = connections(settings.known)
         self._server = grpc.aio.server(
@@ -213,7 +213,7 @@ class Service:
         self._check_epoch(caller, envelope.sender)
         if envelope.part not in self._sizes:
             raise Refusal("malformed", f"part {envelope.part}: must be one of {sorted(self._sizes)}")
-        if length != self._sizes[envelope.part]:
+        if length != self._sizes[envelope.part] and not (self._varies and length < self._sizes[envelope.part]):
             reason = "oversized" if length > self._sizes[envelope.part] else "payload"
             raise Refusal(reason, f"a payload of {length} bytes; here it has {self._sizes[envelope.part]}")
         self._node.check_mass(envelope)

@@ -55,6 +55,8 @@ class Facts(NamedTuple):
     """Bytes of a model that is offered as a reference."""
     measures: tuple[Measure, ...] = (ACCURACY,)
     """What it is measured by, above all by the first."""
+    varies: bool = False
+    """Whether `sizes` are only the most that a message has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ class Build(Job):
         samples, schema = data.count(learner.task.train), learner.schema
         frozen, offered = learner.frozen.fingerprints(), payload_size(schema, OFFERED)
         sizes, measures = learner.sizes(), learner.measures
-        return Facts(learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures), None
+        return Facts(
+            learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures, learner.varies
+        ), None
 
 
 @dataclass(frozen=True, slots=True)

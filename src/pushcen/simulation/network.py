@@ -110,7 +110,7 @@ class SimulatedNetwork:
 
     def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
         """Send what a client pushes."""
-        sizes = node.facts.sizes
+        sizes = self._sizes(node, envelopes[0].payload) if envelopes else node.facts.sizes
         node.messages_sent += len(envelopes)
         node.bytes_sent += sum([sizes[envelope[2]] for envelope in envelopes])
         if self._instant:
@@ -187,7 +187,7 @@ class SimulatedNetwork:
             return
         network, engine, random = self._network, self._engine, self._rng.random
         sender, receiver = engine.nodes[int(name_of(envelope.sender))], engine.at.get(envelope.receiver)
-        size = sender.facts.sizes[envelope.part]
+        size = self._sizes(sender, envelope.payload)[envelope.part]
         arrives = receiver is not None and receiver.online and not (network.loss and random() < network.loss)
         refused = arrives and receiver is not None and not _understands(receiver, envelope)
         if refused:
@@ -267,6 +267,12 @@ class SimulatedNetwork:
     def _newest(node: SimulatedClient) -> tuple[ReferenceName, Any]:
         assert node.references is not None
         return next(reversed(node.references.held.items()))
+
+    def _sizes(self, node: SimulatedClient, ticket: Ticket) -> dict[int, int]:
+        """Return the bytes of a message, by part; if they depend on its numbers, once it is there."""
+        if not node.facts.varies:
+            return node.facts.sizes
+        return {part: len(data) for part, data in self._engine.executor.messages(ticket).items()}
 
     def _lose(self, node: SimulatedClient, size: int) -> None:
         node.messages_lost += 1
