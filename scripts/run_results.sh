@@ -14,6 +14,9 @@ reproduce $central --rows pushcen --set method.full_after=0 --set method.strengt
 reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean
 reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean --set method.spread=0 --set method.bits=0.95
 reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean --set method.feedback=false --set method.spread=0 --set method.bits=0.9
+reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean --set method.receivers=9
+reproduce lean --dataset cifar10 --scale medium --seeds 3
+reproduce time --dataset cifar10 --scale medium --seeds 2
 reproduce changes --dataset cifar10 --scale small
 reproduce table4 --dataset cifar10 --scale small --seeds 3
 reproduce table6 --dataset cifar10 --scale small

@@ -1,6 +1,7 @@
 """Settings for all tests: one torch thread, and hypothesis without deadlines, since the machine is shared."""
 
 import logging
+import sys
 
 import hypothesis
 import pytest
@@ -18,3 +19,13 @@ def _the_same_logs_for_every_test():
     yield
     logging.root.handlers[:] = before
     logging.root.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _no_module_of_an_earlier_test(tmp_path_factory):
+    """Forget the modules that a test has written and imported: the next one's may have the same name."""
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(written):
+            del sys.modules[name]

@@ -3,7 +3,11 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
+
+from pushcen.checks import check_number
+from pushcen.errors import OptionError
 
 _TITLES = {
     "top5": "top-5 accuracy",
@@ -76,6 +80,31 @@ class Measure(NamedTuple):
     def best(self, values: Iterable[float]) -> float | None:
         """Return the best of some values, if there are any."""
         return (max if self.higher_is_better else min)(values, default=None)
+
+    def check_target(self, target: float, key: str = "target") -> None:
+        """Refuse what cannot be a target, as it is shown: a share where that is in percent, too.
+
+        >>> ACCURACY.check_target(0.6)
+        Traceback (most recent call last):
+        pushcen.errors.OptionError: target = 0.6: must be in percent, as accuracy is: 60 for 60 %
+        """
+        if self.percent and 0 < target <= 1:
+            shown = f"{100 * target:g}"
+            raise OptionError(f"{key} = {target:g}: must be in percent, as {self.title} is: {shown} for {shown} %")
+        check_number(key, target, 0.0 if self.percent else -math.inf, 100.0 if self.percent else math.inf)
+
+    def held(self, target: float, values: Sequence[float | None]) -> int | None:
+        """Return which value is the first of two in a row that hold a target, as it is shown; None is no value.
+
+        >>> ACCURACY.held(60, [0.5, 0.61, 0.59, None, 0.6, 0.62])
+        4
+        """
+        wanted = target / self.scale
+        known = [(at, value) for at, value in enumerate(values) if value is not None]
+        for (at, value), (_, after) in pairwise(known):
+            if not self.better(wanted, value) and not self.better(wanted, after):
+                return at
+        return None
 
     def worst_tenth(self, values: Iterable[float]) -> list[float]:
         """Return the worst tenth of some values, the worst first: one at least, if there are any.

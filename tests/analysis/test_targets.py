@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pushcen.analysis.targets import Spent, check_target, costs, reached, target_column
+from pushcen.analysis.targets import Spent, costs, reached, target_column
 from pushcen.errors import OptionError
 from pushcen.measure import ACCURACY, Measure
 from pushcen.runs import Run
@@ -61,12 +61,12 @@ def test_what_is_exactly_the_target_reaches_it(tmp_path):
 
 def test_a_share_is_no_percentage():
     with pytest.raises(OptionError, match=r"target = 0.6: must be in percent, as accuracy is: 60 for 60 %"):
-        check_target(0.6, ACCURACY)
+        ACCURACY.check_target(0.6)
     with pytest.raises(OptionError, match="target = 101"):
-        check_target(101, ACCURACY)
+        ACCURACY.check_target(101)
     with pytest.raises(OptionError, match="target = nan"):
-        check_target(math.nan, Measure("rmse"))
-    check_target(-0.5, Measure("r2"))
+        Measure("rmse").check_target(math.nan)
+    Measure("r2").check_target(-0.5)
 
 
 def test_seeds_that_do_not_reach_it_are_bounds_and_not_left_out(tmp_path):

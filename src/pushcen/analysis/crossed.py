@@ -11,7 +11,7 @@ from pushcen.analysis.quantities import Quantity, quantity
 from pushcen.analysis.run_tables import caveats
 from pushcen.analysis.statistics import FEWEST, Interval, best_set, flip_test, holm, interval, needed, paired_by, sd
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.targets import check_target, costs, target_column, target_note
+from pushcen.analysis.targets import costs, target_column, target_note
 from pushcen.runs import Run
 
 _NAMED = 4  # cells that a note names, of those that lack seeds
@@ -73,7 +73,7 @@ def crossed_table(crossing: Crossing, base: str = "", figure: str = "", targets:
     runs = [run for cell in crossing.cells.values() for run in cell.values()]
     shown, measure = quantity(runs, figure), runs[0].measure
     for target in targets:
-        check_target(target, measure)
+        measure.check_target(target)
     against = crossing.row(base) if base.strip() else None
     scores = [[_scores(crossing.runs(row, at), shown.name) for at in _points(crossing)] for row in _rows(crossing)]
     best = [

@@ -11,7 +11,7 @@ from pushcen.analysis.groups import Group, measure_of
 from pushcen.analysis.quantities import Quantity, quantity
 from pushcen.analysis.statistics import interval, paired_by, sd
 from pushcen.analysis.table import Column, Table
-from pushcen.analysis.targets import check_target, costs, target_column, target_note
+from pushcen.analysis.targets import costs, target_column, target_note
 from pushcen.analysis.units import duration, flops, number, size
 from pushcen.config import Config
 from pushcen.measure import ACCURACY
@@ -44,7 +44,7 @@ def comparison(groups: Sequence[Group], title: str = "", targets: Sequence[float
     """Return a table of groups side by side: what they reached, what they sent, what it cost, also until a target."""
     first = measure_of(groups)
     for target in targets:
-        check_target(target, first)
+        first.check_target(target)
     unit = " %" if first.percent else ""
     shown = {
         first.name: Column(first.heading, first.show),

@@ -9,13 +9,10 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple
 
 from pushcen.analysis.table import Column
 from pushcen.analysis.units import size
-from pushcen.checks import check_number
-from pushcen.errors import OptionError
 from pushcen.folder import REAL, number
 from pushcen.measure import Measure
 from pushcen.runs import Run
@@ -35,32 +32,13 @@ class Spent(NamedTuple):
     """On the clock, since all clients were built; a run that was resumed has not noted them."""
 
 
-def check_target(target: float, measure: Measure) -> None:
-    """Refuse what cannot be a target of this metric: a share where it is in percent, too.
-
-    >>> from pushcen.measure import ACCURACY
-    >>> check_target(0.6, ACCURACY)
-    Traceback (most recent call last):
-    pushcen.errors.OptionError: target = 0.6: must be in percent, as accuracy is: 60 for 60 %
-    """
-    if measure.percent and 0 < target <= 1:
-        raise OptionError(
-            f"target = {target:g}: must be in percent, as {measure.title} is: {100 * target:g} for {100 * target:g} %"
-        )
-    check_number("target", target, 0.0 if measure.percent else -math.inf, 100.0 if measure.percent else math.inf)
-
-
 def reached(run: Run, target: float) -> Spent | None:
     """Return what a run had spent at the first of two evaluations in a row that hold the target, if there are two.
 
     The target is as tables show the metric: 60 for 60 %.
     """
-    wanted = target / run.measure.scale
-    values = [(at, value) for at, row in enumerate(run.rows) if (value := number(row, run.measure.name)) is not None]
-    for (at, value), (_, after) in pairwise(values):
-        if not run.measure.better(wanted, value) and not run.measure.better(wanted, after):
-            return _spent(run, at)
-    return None
+    at = run.measure.held(target, [number(row, run.measure.name) for row in run.rows])
+    return None if at is None else _spent(run, at)
 
 
 @dataclass(frozen=True)

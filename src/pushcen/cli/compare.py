@@ -82,6 +82,8 @@ def compare(
 
     special = {key: value for key, value in changed.items() if key.startswith("method.")}
     common = {key: value for key, value in changed.items() if key not in special}
+    if target:
+        common.setdefault("evaluation.targets", target)
     names = [method.strip() for method in methods.split(",") if method.strip()]
     axes = parse_axes(over or [])
     planned = plan_comparison(loader(config, common), method_settings(names, special), axes, seeds)

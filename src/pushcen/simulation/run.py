@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pushcen.errors import ModelError, OptionError, RunError, TaskError
-from pushcen.folder import METRICS, Folder
+from pushcen.folder import METRICS, Folder, Row, number, read_rows
 from pushcen.learning import Samples, TaskFunction
 from pushcen.learning.frozen import check_same_frozen
 from pushcen.measure import written
@@ -89,6 +89,8 @@ class Simulation:
         tickets = [executor.submit(client, [Build()]) for client in range(world.clients)]
         facts: list[Facts] = [executor.wait(ticket) for ticket in tickets]
         _check_alike(facts)
+        for target in world.evaluation.targets:
+            facts[0].measures[0].check_target(target, "evaluation.targets")
         if saved is None:
             self.engine = Engine(world, executor, facts, executor.submit(0, [Encode()]))
             self.engine.plan()
@@ -98,6 +100,7 @@ class Simulation:
                 node.proxy.ask(Restore(saved.learner(node.index)))
             saved.restore(self.engine)
         files.begin(saved.metrics_bytes if saved else 0)
+        self._spent = [self._so_far(row) for row in read_rows(files.path)] if saved and files.path else []
         self.engine.evaluator.write = self._write
         self._built = time.monotonic()
 
@@ -123,6 +126,8 @@ class Simulation:
         summary["times"] = {"build": self._built - self._started, "run": now - self._built}
         if self._noted is not None:
             summary["times"]["rows"] = self._noted
+        if self._world.evaluation.targets:
+            summary["targets"] = {f"{target:g}": self._until(target) for target in self._world.evaluation.targets}
         if status == "finished":
             files.write_summary(summary)
         files.write_status(status, time=engine.now)
@@ -144,9 +149,20 @@ class Simulation:
 
     def _write(self, row: dict[str, Any]) -> None:
         self._files.write_row(row)
+        self._spent.append(self._so_far(row))
         if self._noted is not None:
             self._noted.append(round(time.monotonic() - self._built, 3))
         self._observer.evaluated(row)
+
+    def _so_far(self, row: Row) -> Row:
+        first = self.engine.evaluator.measures[0].name
+        return {name: row.get(name) for name in ("time", "steps", "bytes_sent")} | {first: number(row, first)}
+
+    def _until(self, target: float) -> Row | None:
+        """Return what had been spent when a target was reached, and the value then; None if it was not."""
+        first = self.engine.evaluator.measures[0]
+        at = first.held(target, [row[first.name] for row in self._spent])
+        return None if at is None else {"row": at, **self._spent[at]}
 
     def _progress(self) -> dict[str, Any]:
         engine = self.engine
