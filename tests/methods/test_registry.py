@@ -38,6 +38,7 @@ NO_GRAPH = [
     "epidemic",
     "sgp",
     "spafl",
+    "fedkd",
     "independent",
 ]
 
