@@ -124,6 +124,8 @@ def test_all_clients_begin_with_the_same_student_and_the_teacher_is_scored_and_e
     one, other = (learner(student=SMALL) for _ in range(2))
     assert torch.equal(one.model.student[0].weight, other.model.student[0].weight)
     one.step(Work(UNIT, []))
+    shared = one.update.exported(one.model.state_dict(), shared=True)
+    assert torch.equal(shared["0.weight"], one.model.student[0].weight)
     own = tiny_model(seed=4)
     own.load_state_dict(one.update.exported(one.model.state_dict()))
     assert Learner(Task(own, tiny_data(), tiny_data(1))).evaluate().loss == one.evaluate().loss

@@ -131,7 +131,7 @@ def test_a_layer_with_nothing_left_begins_again():
     )
     learner.model[0].parametrizations.weight[0].threshold.data.fill_(9.0)
     assert learner.step(Work(UNIT, [])).density == 1
-    assert float(learner.model[0].parametrizations.weight[0].threshold.abs().max()) < 0.1
+    assert learner.model[0].parametrizations.weight[0].threshold.detach().abs().max() < 0.1
 
 
 def test_an_event_that_fails_leaves_weights_and_thresholds_as_they_were():
@@ -183,6 +183,8 @@ def test_the_exported_model_is_the_users_own_with_pruned_weights():
     learner = Learner(task, SpaFL().update(), TrainingOptions(batch=8))
     learner.step(Work(UNIT, []))
     learner.model[0].parametrizations.weight[0].threshold.data[2] = 9.0
+    foreign = {"9.parametrizations.weight.original0": torch.ones(1)}
+    assert learner.update.exported(foreign) == foreign
     own = tiny_model(seed=4)
     own.load_state_dict(learner.update.exported(learner.model.state_dict()))
     assert not own[0].weight[2].any()
@@ -199,11 +201,12 @@ def frozen():
     ("model", "options", "training", "message"),
     [
         (nn.Sequential(nn.Flatten(), nn.Bilinear(6, 6, 4)), {}, {}, "client 7: spafl prunes filters of convolutions"),
+        (nn.Sequential(nn.LazyLinear(4)), {}, {}, r"client 7: 0\.weight has no shape yet"),
         (frozen(), {}, {}, r"client 7: 0\.weight is frozen, as under an adapter"),
         (tiny_model(), {}, {"batch_norm": "shared"}, "batch_norm = 'shared': spafl sends thresholds and nothing else"),
         (tiny_model(), {"share": lambda name: name == "0.bias"}, {}, "the model must have, and share, one"),
     ],
-    ids=["no layer", "frozen", "batch_norm", "not shared"],
+    ids=["no layer", "lazy", "frozen", "batch_norm", "not shared"],
 )
 def test_where_it_cannot_live_it_is_refused(model, options, training, message):
     task = Task(model, tiny_data(), **options)

@@ -2,7 +2,7 @@
 
 import copy
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,14 +33,14 @@ class Pair(nn.Module):
     def __init__(self, teacher: nn.Module, student: nn.Module) -> None:
         super().__init__()
         self.teacher, self.student = teacher, student
-        ends = [_last_linear(model) for model in (teacher, student)]
         self.seen: list[torch.Tensor | None] = [None, None]
         self.matching: nn.Module | None = None
-        if ends[0] is not None and ends[1] is not None:
-            for at, end in enumerate(ends):
-                end.register_forward_pre_hook(self._noting(at))
-            if ends[0].in_features != ends[1].in_features:
-                self.matching = nn.Linear(ends[1].in_features, ends[0].in_features, bias=False)
+        one, other = _last_linear(teacher), _last_linear(student)
+        if one is not None and other is not None:
+            one.register_forward_pre_hook(self._noting(0))
+            other.register_forward_pre_hook(self._noting(1))
+            if one.in_features != other.in_features:
+                self.matching = nn.Linear(other.in_features, one.in_features, bias=False)
 
     def _noting(self, at: int) -> Callable[[nn.Module, Any], None]:
         def note(_: nn.Module, inputs: Any) -> None:
@@ -56,7 +56,7 @@ class Pair(nn.Module):
     def get_base_model(self) -> nn.Module:
         """Return the model whose inputs these are."""
         inner = self.teacher
-        return inner.get_base_model() if hasattr(inner, "get_base_model") else inner  # type: ignore[operator,no-any-return]
+        return inner.get_base_model() if hasattr(inner, "get_base_model") else inner  # type: ignore[operator]
 
     def hidden_loss(self) -> torch.Tensor | float:
         """Return how far what the last linear layers have been given is apart; 0 if it cannot be compared."""
@@ -112,9 +112,9 @@ class DistillationUpdate(CodedUpdate):
         passed = min(1.0, self._events / self._over)
         return {0: LowRank(self._first + (self._last - self._first) * passed)}
 
-    def exported(self, tensors: Any) -> dict[str, torch.Tensor]:
-        """Return the teacher."""
-        return part_of("teacher", dict(tensors))
+    def exported(self, tensors: Mapping[str, torch.Tensor], *, shared: bool = False) -> dict[str, torch.Tensor]:
+        """Return the teacher, or the student."""
+        return part_of("student" if shared else "teacher", dict(tensors))
 
     def save(self, whole: bool = True) -> State:
         """Return the state that `restore` takes."""
@@ -156,11 +156,14 @@ def _class_dimension(scores: Any, targets: Any) -> int:
 
 def _paired(teacher: nn.Module, student: str, client: str) -> Pair:
     """Return the task's model with a student, which is the same for all clients whose models begin alike."""
+    if not student:
+        return Pair(teacher, copy.deepcopy(teacher))
+    make = locate(student, "student")
     with GENERATOR, torch.random.fork_rng(devices=[]):
-        begins = next(teacher.parameters()).detach().cpu().double().numpy().tobytes()
-        torch.manual_seed(zlib.crc32(begins))
         try:
-            made = locate(student, "student")(teacher) if student else copy.deepcopy(teacher)
+            begins = next(teacher.parameters()).detach().cpu().double().numpy().tobytes()
+            torch.manual_seed(zlib.crc32(begins))
+            made = make(teacher)
         except Exception as error:
             raise OptionError(f"student = {student!r}: {client}: makes no student: {told(error)}") from error
         if not isinstance(made, nn.Module) or made is teacher:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.parameter import is_lazy
 from torch.nn.utils import parametrize
 
 from pushcen.checks import check_number
@@ -21,8 +22,10 @@ from pushcen.learning.work import State, Work
 
 FEWEST = 0.01
 """A layer that keeps no larger share of its filters begins again, with thresholds of zero."""
-_PLACE = "parametrizations.weight."  # where PyTorch keeps a weight that is not used as it is
-_WEIGHT, _THRESHOLD = f"{_PLACE}original", f"{_PLACE}0.threshold"
+_WEIGHT, _THRESHOLD = (
+    "parametrizations.weight.original",
+    "parametrizations.weight.0.threshold",
+)  # what PyTorch calls them
 
 
 class Pruned(nn.Module):
@@ -125,13 +128,17 @@ class ThresholdUpdate(Update):
         """Count 6 a weight and step: 2 for the mean, 1 for the mask, 3 for gradients. Zeros are multiplied as ever."""
         return 6.0 * steps * self._size
 
-    def exported(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def exported(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        *,
+        shared: bool = False,  # noqa: ARG002
+    ) -> dict[str, torch.Tensor]:
         """Return the pruned weights by their own names, and no thresholds."""
-        found = {name: tensor for name, tensor in tensors.items() if _PLACE not in name}
-        for name, weight in tensors.items():
-            if name.endswith(_WEIGHT):
-                path = name.removesuffix(_WEIGHT)
-                found[f"{path}weight"] = weight * _column(_kept(weight, tensors[path + _THRESHOLD]), weight)
+        found = dict(tensors)
+        for path in [name.removesuffix(_THRESHOLD) for name in tensors if name.endswith(_THRESHOLD)]:
+            weight, threshold = found.pop(path + _WEIGHT), found.pop(path + _THRESHOLD)
+            found[f"{path}weight"] = weight * _column(_kept(weight, threshold), weight)
         return found
 
     def save(self, whole: bool = True) -> State:
@@ -163,6 +170,8 @@ def _layers_of(task: Task, client: str) -> Iterator[tuple[str, nn.Module, nn.Par
         weight, path = module._parameters.get("weight"), f"{name}." if name else ""
         if weight is None or not isinstance(module, nn.Linear | _ConvNd) or isinstance(module, _ConvTransposeNd):
             continue
+        if is_lazy(weight):
+            raise TaskError(f"{client}: {path}weight has no shape yet: must have one; run the model once on a batch")
         if not weight.requires_grad:
             raise TaskError(
                 f"{client}: {path}weight is frozen, as under an adapter, and spafl prunes whole filters: must train; "

@@ -198,8 +198,11 @@ class Update:
         """Count what an event of so many steps costs beside training and merging."""
         return 0.0
 
-    def exported(self, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """Return the tensors of the user's own model, by its own names, out of those of the model that is trained."""
+    def exported(self, tensors: Mapping[str, torch.Tensor], *, shared: bool = False) -> dict[str, torch.Tensor]:
+        """Return the tensors of the user's own model, by its own names, out of those of the model that is trained.
+
+        With `shared` it is the model that all clients share, where that is another one.
+        """
         return dict(tensors)
 
     def save(self, whole: bool = True) -> State:

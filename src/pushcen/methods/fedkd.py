@@ -19,7 +19,8 @@ class FedKD(Method):
         merge    S = (s S + sum_j s_j (r_j + d_j)) / (s + sum_j s_j), by push-sum's masses s
         train    T by f(T) + (KL(S, T) + h) / D and S by f(S) + (KL(T, S) + h) / D, each with the other as it is, where
                  D = f(T) + f(S), as a number, KL(P, Q) is the divergence of Q's chances of classes from P's, and h
-                 |H_T - W H_S|^2, a mean, of what their last linear layers are given; W only where sizes differ
+                 the mean of (H_T - W H_S)^2, of what their last linear layers are given: W only where sizes differ,
+                 and no h where shapes do, or where there is no such layer
         push     s / (k + 1) and d = SVD(S - r) to each of k receivers, r the nearest reference that all of them have
 
     SVD keeps the largest singular values of each weight, as few as have a share of the sum of all squares, which rises

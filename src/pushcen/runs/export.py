@@ -77,16 +77,16 @@ def _reference(config: Config, saved: checkpoint.Saved, whole: bool) -> tuple[di
             tensors = learner.schema.tensors(learner.model)
             for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
                 tensor.copy_(row[place].view(entry.shape))
-        return _tensors(learner, whole)
+        return _tensors(learner, whole, shared=True)
     finally:
         runs.close()
 
 
-def _tensors(learner: Learner, whole: bool) -> tuple[dict[str, torch.Tensor], str]:
+def _tensors(learner: Learner, whole: bool, *, shared: bool = False) -> tuple[dict[str, torch.Tensor], str]:
     """Return a learner's model, each tensor by itself, as a file needs them; without what is frozen, unless `whole`."""
     state = {name: one for name, one in learner.model.state_dict().items() if isinstance(one, torch.Tensor)}
     kept, base = (state, "") if whole else (learner.frozen.without_fixed(state), learner.frozen.base)
-    tensors = learner.update.exported(kept)
+    tensors = learner.update.exported(kept, shared=shared)
     return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}, base
 
 
