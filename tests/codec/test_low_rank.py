@@ -84,6 +84,16 @@ def test_what_no_encoder_makes_is_refused(at, packed, message):
         Payload.parse(changed(at, packed), SCHEMA)
 
 
+def test_bytes_are_read_as_the_documentation_says():
+    model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+    body = struct.pack("<2H", 1, 0xFFFF) + struct.pack("<10f", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    schema = Schema.of(model)
+    head = b"PCEN" + bytes([1, 9, 2, 0]) + bytes(8) + schema.fingerprint + bytes(24)
+    found = decode(Payload.parse(sealed(head + body), schema))
+    assert found["0.weight"].tolist() == [[3, 4, 5], [6, 8, 10]]
+    assert [found[name].flatten().tolist() for name in ("0.bias", "1.weight", "1.bias")] == [[6, 7], [8, 9], [10]]
+
+
 def test_the_difference_to_a_model_is_added_to_it():
     from pushcen.codec import Reference
 

@@ -203,6 +203,8 @@ def test_numbers_are_no_classes():
         ({"energy_end": 2}, "energy_end = 2"),
         ({"rise_over": 0}, "rise_over = 0"),
         ({"hidden": 1}, "hidden = 1"),
+        ({"student": "cnn"}, "student = 'cnn': must be module:name"),
+        ({"student": "math:pi"}, "student = 'math:pi': must be a function"),
         ({"renew_after": -1}, "renew_after = -1"),
     ],
 )

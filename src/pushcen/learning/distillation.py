@@ -81,6 +81,8 @@ class DistillationUpdate(CodedUpdate):
                 raise OptionError(str(error).replace("energy", name, 1)) from None
         super().__init__(LowRank(energy_start), moves=True)
         self._student, self._hidden = student, hidden
+        if student and not callable(locate(student, "student")):
+            raise OptionError(f"student = {student!r}: must be a function that makes a model of another")
         self._first, self._last, self._over = energy_start, energy_end, rise_over
         self._events = 0
 

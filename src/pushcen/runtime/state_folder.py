@@ -224,9 +224,8 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
             continue
         method = method_loaded(str(read_state(folder).get("about", {}).get("method")))
         found = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
-        if method is not None:
-            with contextlib.suppress(TypeError):  # one of the user's own, say, that cannot be made without options
-                found = method().update().exported(found)
+        with contextlib.suppress(TypeError):  # one of the user's own that cannot be made without options
+            found = method().update().exported(found) if method else found
         return found
     return read_tensors(folder, {"weights": read_state(folder)["files"]["weights"]})
 
