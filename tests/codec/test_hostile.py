@@ -19,6 +19,7 @@ from pushcen.codec import (
     Dense,
     Fragment,
     Lean,
+    LowRank,
     Modulo,
     Payload,
     PayloadError,
@@ -33,7 +34,7 @@ from pushcen.models import LeNet
 from tests.codec.models import example
 
 CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0), TopK(0.02), TopK(0.5)]
-CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5), Modulo(3)]
+CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5), Modulo(3), LowRank(0.9)]
 SCHEMA = Schema.of(example())
 
 
@@ -89,7 +90,7 @@ def test_each_lie_is_named():
     nan, huge = struct.pack("<f", float("nan")), struct.pack("<f", 2.0**61)
     assert "begins with b'XCEN'" in refused(changed(five, 0, b"X"))
     assert "wire version 2" in refused(changed(five, 4, b"\x02"))
-    assert "codec 9" in refused(changed(five, 5, struct.pack("<BH", 9, 0)))
+    assert "codec 99" in refused(changed(five, 5, struct.pack("<BH", 99, 0)))
     assert "clusters = 1: must be" in refused(changed(five, 6, struct.pack("<H", 1)))
     assert "clusters = 257: must be" in refused(changed(five, 6, struct.pack("<H", 257)))
     assert "Centroids(clusters=6" in refused(changed(five, 6, struct.pack("<H", 6)))

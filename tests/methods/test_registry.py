@@ -38,6 +38,8 @@ NO_GRAPH = [
     "epidemic",
     "sgp",
     "ad-psgd",
+    "spafl",
+    "fedkd",
     "independent",
 ]
 GRAPH = ["swift", "quantized-push-sum", "rasgp", "d-psgd", "choco", "moniqua", "a2cid2", "dspodfl"]

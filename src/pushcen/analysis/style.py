@@ -39,6 +39,8 @@ _METHODS = {
     "ad-psgd": Style("#1F78B4", (0, (9, 1, 2, 1)), "1", "/o"),
     "a2cid2": Style("#08306B", (0, (6, 2, 2, 2)), "2", "\\\\o"),
     "dspodfl": Style("#6BAED6", (0, (4, 3)), "3", "-o"),
+    "spafl": Style("#0B7A75", (0, (1, 2)), "x", "///"),
+    "fedkd": Style("#5B7DB1", (0, (3, 3)), "+", "\\\\\\"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)

@@ -58,8 +58,7 @@ _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it ma
             typer.Option(
                 help="method.name: pushcen, pushcen-lean (a tenth of its bytes), push-sum, async-dfedavg, swift, "
                 "swift-random, divshare, epidemic, sgp, quantized-push-sum, rasgp, d-psgd, choco, moniqua, "
-                "ad-psgd, a2cid2, dspodfl, "
-                "independent, or module:Class."
+                "ad-psgd, a2cid2, dspodfl, spafl, fedkd, independent, or module:Class."
             ),
         ],
     ),

@@ -26,6 +26,7 @@ from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
+from pushcen.codec.low_rank import LowRank
 from pushcen.codec.modulo import Modulo
 from pushcen.codec.payload import (
     Payload,
@@ -54,6 +55,7 @@ __all__ = [
     "Entry",
     "Fragment",
     "Lean",
+    "LowRank",
     "ModelError",
     "Modulo",
     "OptionError",

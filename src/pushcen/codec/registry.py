@@ -5,6 +5,7 @@ from pushcen.codec.codec import MARK, OWN, Codec, own_codecs
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
+from pushcen.codec.low_rank import LowRank
 from pushcen.codec.modulo import Modulo
 from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.top_k import TopK
@@ -21,6 +22,7 @@ NUMBERS: dict[int, type[Codec]] = {
     6: WithMass,
     7: TopK,
     8: Modulo,
+    9: LowRank,
 }
 """The codecs of pushcen, by their numbers on the wire."""
 

@@ -6,6 +6,7 @@ Nothing here knows of links or time: weights come as numbers, models as payloads
 from pushcen.learning.adapters import freeze_lora_a
 from pushcen.learning.centroid import CentroidUpdate
 from pushcen.learning.displacement import DisplacementUpdate
+from pushcen.learning.distillation import DistillationUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.exchange import ExchangeUpdate, LocalMomentumUpdate
 from pushcen.learning.gossip import ModuloUpdate, ReplicaGossipUpdate
@@ -19,6 +20,7 @@ from pushcen.learning.schedule import ScheduleOptions
 from pushcen.learning.sgp import NumeratorStepUpdate
 from pushcen.learning.sparsity import SparsityOptions
 from pushcen.learning.task import Task, TaskFunction, build_task, load_task
+from pushcen.learning.thresholds import ThresholdUpdate
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import OFFERED, CodedUpdate, Update, codec_named, sparse
 from pushcen.learning.weights import load_weights
@@ -31,6 +33,7 @@ __all__ = [
     "CentroidUpdate",
     "CodedUpdate",
     "DisplacementUpdate",
+    "DistillationUpdate",
     "ExchangeUpdate",
     "FitLearner",
     "Learner",
@@ -52,6 +55,7 @@ __all__ = [
     "State",
     "Task",
     "TaskFunction",
+    "ThresholdUpdate",
     "TrainingOptions",
     "Update",
     "Work",

@@ -56,6 +56,8 @@ class Learner:
         validation: float = 0.0,
     ) -> None:
         task.check(client)
+        self.update = update or Update()
+        task = self.update.adapt(task, client)
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
         *streams, holds = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(4))
@@ -68,7 +70,6 @@ class Learner:
         self.task, self.metrics = settled(replace(task, train=train, test=test), client)
         self.measures = tuple(one.measure for one in self.metrics)
         self.training, self.client = training, client
-        self.update = update or Update()
         self.device = device_named(training.device)
         self.model = task.model.to(self.device)
         self.frozen = Frozen(self.model, client)
@@ -107,6 +108,11 @@ class Learner:
     def sizes(self) -> dict[int, int]:
         """Return the bytes of each part's payload, known before it is encoded."""
         return self.update.sizes()
+
+    @property
+    def varies(self) -> bool:
+        """Whether these are only the most, and each message has a size of its own."""
+        return any(codec.varies for codec in self.update.codecs().values())
 
     def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> None:
         """Refuse a message that is not encoded as this client, by `codecs`, would."""

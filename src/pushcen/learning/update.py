@@ -4,8 +4,9 @@ This base is what the dense methods need: nothing, and the whole model in float3
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,10 +30,13 @@ from pushcen.errors import OptionError, PayloadError
 from pushcen.learning.residual import Residual
 from pushcen.learning.rows import row_of
 from pushcen.learning.sparsity import SparsityOptions
+from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State, Work
 from pushcen.locate import locate
 
+LossOf = Callable[[Any, Any, nn.Module], tuple[torch.Tensor, Any]]
+"""Returns the task's loss, and the outputs, of a model, for inputs and targets."""
 OFFERED = Centroids(clusters=32)
 """How a model is sent that is offered as a reference: fine enough, and whole in one message."""
 
@@ -63,6 +67,10 @@ class Update:
         if self._residual is None:
             self._residual = Residual(self.spread)
         return self._residual
+
+    def adapt(self, task: Task, client: str) -> Task:
+        """Return the task that is trained, before anything is done with it: with parameters of the method's, say."""
+        return task
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
@@ -108,6 +116,10 @@ class Update:
 
     def start(self, model: nn.Module) -> None:
         """Look at the merged model, before training."""
+
+    def loss(self, model: nn.Module, loss_of: LossOf, inputs: Any, targets: Any) -> torch.Tensor:
+        """Return the loss that a batch is trained by; `loss_of` returns the task's, and outputs, for any model."""
+        return loss_of(inputs, targets, model)[0]
 
     def before_step(self) -> None:
         """Change the gradients of the model that `start` saw, before the optimiser sees them."""
@@ -196,6 +208,13 @@ class Update:
     def flops(self, steps: int) -> float:
         """Count what an event of so many steps costs beside training and merging."""
         return 0.0
+
+    def exported(self, tensors: Mapping[str, torch.Tensor], *, shared: bool = False) -> dict[str, torch.Tensor]:
+        """Return the tensors of the user's own model, by its own names, out of those of the model that is trained.
+
+        With `shared` it is the model that all clients share, where that is another one.
+        """
+        return dict(tensors)
 
     def save(self, whole: bool = True) -> State:
         """Return the state that `restore` takes; without what was folded, unless `whole`."""

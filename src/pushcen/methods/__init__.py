@@ -8,6 +8,7 @@ from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.dspodfl import DSpodFL
 from pushcen.methods.epidemic import Epidemic
+from pushcen.methods.fedkd import FedKD
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method, Place
@@ -18,6 +19,7 @@ from pushcen.methods.quantized_push_sum import QuantizedPushSum
 from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.registry import GROUP, method_loaded, method_name, method_named, methods
 from pushcen.methods.sgp import Sgp
+from pushcen.methods.spafl import SpaFL
 from pushcen.methods.swift import Swift, SwiftRandom
 from pushcen.methods.taking import check_taken
 
@@ -31,6 +33,7 @@ __all__ = [
     "DSpodFL",
     "DivShare",
     "Epidemic",
+    "FedKD",
     "Independent",
     "Method",
     "Moniqua",
@@ -41,6 +44,7 @@ __all__ = [
     "QuantizedPushSum",
     "Rasgp",
     "Sgp",
+    "SpaFL",
     "Swift",
     "SwiftRandom",
     "check_taken",

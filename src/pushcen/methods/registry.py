@@ -16,6 +16,7 @@ from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
 from pushcen.methods.dspodfl import DSpodFL
 from pushcen.methods.epidemic import Epidemic
+from pushcen.methods.fedkd import FedKD
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method
@@ -25,6 +26,7 @@ from pushcen.methods.pushcen import PushCen
 from pushcen.methods.quantized_push_sum import QuantizedPushSum
 from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.sgp import Sgp
+from pushcen.methods.spafl import SpaFL
 from pushcen.methods.swift import Swift, SwiftRandom
 
 _HERE: tuple[type[Method], ...] = (
@@ -45,6 +47,8 @@ _HERE: tuple[type[Method], ...] = (
     AdPsgd,
     A2Cid2,
     DSpodFL,
+    SpaFL,
+    FedKD,
     Independent,
 )
 GROUP = "pushcen.methods"

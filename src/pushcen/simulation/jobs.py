@@ -57,6 +57,8 @@ class Facts(NamedTuple):
     """What it is measured by, above all by the first."""
     labels: dict[int, float] | None = None
     """The share of each label in its training data, if it was asked for and there are labels."""
+    varies: bool = False
+    """Whether `sizes` are only the most that a message has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,9 @@ class Build(Job):
         frozen, offered = learner.frozen.fingerprints(), payload_size(schema, OFFERED)
         sizes, measures = learner.sizes(), learner.measures
         labels = label_shares(learner) if self.labels else None
-        return Facts(learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures, labels), None
+        return Facts(
+            learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures, labels, learner.varies
+        ), None
 
 
 @dataclass(frozen=True, slots=True)

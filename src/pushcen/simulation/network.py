@@ -110,7 +110,7 @@ class SimulatedNetwork:
 
     def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
         """Send what a client pushes."""
-        sizes = _sizes(node, envelopes[0]) if envelopes else {}
+        sizes = self._sizes(node, envelopes[0].payload) if envelopes else node.facts.sizes
         node.messages_sent += len(envelopes)
         node.bytes_sent += sum([sizes[envelope[2]] for envelope in envelopes])
         if self._instant:
@@ -191,7 +191,7 @@ class SimulatedNetwork:
             return
         network, engine, random = self._network, self._engine, self._rng.random
         sender, receiver = engine.nodes[int(name_of(envelope.sender))], engine.at.get(envelope.receiver)
-        size = _sizes(sender, envelope)[envelope.part]
+        size = self._sizes(sender, envelope.payload)[envelope.part]
         arrives = receiver is not None and receiver.online and not (network.loss and random() < network.loss)
         refused = arrives and receiver is not None and not _understands(receiver, envelope)
         if refused:
@@ -274,14 +274,17 @@ class SimulatedNetwork:
         assert node.references is not None
         return next(reversed(node.references.held.items()))
 
+    def _sizes(self, node: SimulatedClient, ticket: Ticket) -> dict[int, int]:
+        """Return the bytes of a message, by part; if they depend on its numbers, once it is there."""
+        if ticket.size:
+            return {0: ticket.size}
+        if not node.facts.varies:
+            return node.facts.sizes
+        return {part: len(data) for part, data in self._engine.executor.messages(ticket).items()}
+
     def _lose(self, node: SimulatedClient, size: int) -> None:
         node.messages_lost += 1
         node.bytes_lost += size
-
-
-def _sizes(sender: SimulatedClient, envelope: Envelope) -> dict[int, int]:
-    """Return the bytes of each part of a message."""
-    return {0: envelope.payload.size} if envelope.payload.size else sender.facts.sizes
 
 
 def _understands(node: SimulatedClient, envelope: Envelope) -> bool:
