@@ -58,7 +58,8 @@ def unseen() -> AbstractContextManager[Any]:
     ...     _get_current_function_mode() is None
     True
     """
-    return _pop_mode_temporarily() if isinstance(_get_current_function_mode(), _Own) else _NOTHING
+    mode = _get_current_function_mode()  # type: ignore[no-untyped-call]
+    return _pop_mode_temporarily() if isinstance(mode, _Own) else _NOTHING
 
 
 class Noise:
