@@ -28,12 +28,12 @@ class LowRank(Codec, plain_name="low-rank"):
     """Of each clustered tensor, as a matrix with a row for each output, the largest singular values that are needed.
 
     They are as few as have `energy`, a share of the sum of squares of all. What is sent of them is U S and V, if these
-    have fewer numbers than the matrix. All other tensors are sent as they are, in float32; so are differences to the
-    model that all clients start from, which is what this codec sends. The parameter is the number of matrices.
+    have fewer numbers than the matrix. All other tensors are sent as they are, in float32. What is cut is the
+    difference to a model that all have. The parameter is the number of matrices.
 
     >>> LowRank(energy=1.5)
     Traceback (most recent call last):
-    pushcen.errors.OptionError: energy = 1.5: must be a number above 0, up to 1
+    pushcen.errors.OptionError: energy = 1.5: must be a number, above 0 and at most 1
     """
 
     energy: float = field(default=0.95, compare=False)
