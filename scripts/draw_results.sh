@@ -9,7 +9,8 @@ draw() {  # the picture's name, the report's figures, the runs
 }
 
 paper=results/cifar10-paper small=results/cifar10-small
-draw cifar10 "accuracy accuracy_bytes delayed mass bytes_per_push" $paper/*-seed?
+draw cifar10 "accuracy delayed mass bytes_per_push" $paper/*-seed?
+draw cifar10 accuracy_bytes $paper/*-seed? $paper/nine-receivers/*-seed?
 draw cifar10_narrow accuracy results/cifar10-medium/narrow/*
 draw cifar10_pushcen delayed $paper/pushcen-alpha0.4-seed0
 draw cifar10_small accuracy_bytes $small/pushcen-alpha*-seed? $small/pushcen-lean-alpha*-seed? $small/async-dfedavg-alpha*-seed? $small/divshare-alpha*-seed? \
