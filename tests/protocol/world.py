@@ -192,6 +192,8 @@ class World:
         page.taken = None
         if page.inbox:
             page.inbox.finish()
+        for sender in page.credited:  # before the split: what is merged now tells which epochs are over
+            page.meets(sender)
         takes = [
             c.peer not in page.closed and not page.is_over(c.peer) and self.room(page, c.peer) > 0 for c in contacts
         ]
@@ -204,7 +206,7 @@ class World:
             added = min(share, self.room(page, env.receiver))
             page.held -= added
             page.sent[env.receiver][env.sequence] = added
-        for other in (*served, *page.credited):
+        for other in served:
             page.meets(other)
         received = [env.receiver for env in envelopes[: len(served)]]
         assert (received == served) if self.most is None else (sorted(received) == sorted(served))

@@ -40,7 +40,7 @@ _METHODS = {
     "a2cid2": Style("#08306B", (0, (6, 2, 2, 2)), "2", "\\\\o"),
     "dspodfl": Style("#6BAED6", (0, (4, 3)), "3", "-o"),
     "spafl": Style("#0B7A75", (0, (1, 2)), "x", "///"),
-    "fedkd": Style("#5B7DB1", (0, (3, 3)), "+", "\\\\\\"),
+    "fedkd": Style("#5B7DB1", (0, (3, 3)), "_", "\\\\\\"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)
