@@ -59,9 +59,12 @@ def test_sparse_messages_are_taken_in_whatever_their_share(tmp_path):
         shares = {"p0": SparsityOptions(0.5, 0.05, 4), "p1": SparsityOptions(0.01, 1.0, 4)}
         starts = (world.start(name, sparsity=sparsity, method=PushSum()) for name, sparsity in shares.items())
         await asyncio.gather(*starts)
-        await until(lambda: all(world.events(name) >= 8 for name in world.names))
+
+        def news(name):
+            return world.drivers[name].shared.metrics.received.labels("news")._value.get()
+
+        await until(lambda: all(world.events(name) >= 8 and news(name) > 2 for name in world.names))
         for name in world.names:
-            assert world.drivers[name].shared.metrics.received.labels("news")._value.get() > 2
             refused = world.drivers[name].shared.metrics.refusals.collect()[0].samples
             assert not [
                 sample for sample in refused if sample.value and sample.labels["reason"] in ("payload", "oversized")
