@@ -2,7 +2,6 @@
 
 import logging
 import os
-import sys
 
 import hypothesis
 import pytest
@@ -21,14 +20,3 @@ def _the_same_logs_for_every_test():
     yield
     logging.root.handlers[:] = before
     logging.root.setLevel(level)
-
-
-@pytest.fixture(autouse=True)
-def _no_module_of_an_earlier_test(tmp_path_factory):
-    """Forget the modules that a test has written and imported: the next one's may have the same name."""
-    before = set(sys.modules)
-    yield
-    written = str(tmp_path_factory.getbasetemp())
-    for name in sys.modules.keys() - before:
-        if str(getattr(sys.modules[name], "__dict__", {}).get("__file__")).startswith(written):
-            del sys.modules[name]

@@ -288,6 +288,8 @@ def test_a_method_of_ones_own_is_written_back_by_the_name_that_finds_it(tmp_path
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "mine", None)
+    del sys.modules["mine"]  # another test's; this one's goes when the test ends
     config = load_config({"method": {"name": "mine:Mine", "extra": 5}})
     assert config.plain()["method"]["name"] == "mine:Mine"
     assert load_config(config.plain()).method.extra == 5

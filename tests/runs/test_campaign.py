@@ -72,6 +72,7 @@ def own(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     yield tmp_path
     sys.modules.pop("mine", None)
 
