@@ -151,7 +151,7 @@ def test_a_world_counts_what_was_really_sent_on_any_number_of_workers_and_resume
 
 def test_it_runs_on_a_real_network_and_survives_a_restart(tmp_path):
     async def story():
-        world = World(tmp_path, names=("p0", "p1"))
+        world = World(tmp_path, names=("p0", "p1"), pause=0.3)
         await world.start("p0", "p1", events=6, method=FedKD(), settings={"start_with": 1})
         await until(lambda: all(committed(world, name) == 6 for name in world.names))
         for node in map(world.node, world.names):

@@ -160,7 +160,7 @@ def committed(world, name):
 
 def test_it_runs_on_a_real_network_and_survives_a_restart(tmp_path):
     async def story():
-        world = World(tmp_path, names=("p0", "p1"))
+        world = World(tmp_path, names=("p0", "p1"), pause=0.3)
         await world.start("p0", "p1", events=6, method=SpaFL(), settings={"start_with": 1})
         await until(lambda: all(committed(world, name) == 6 for name in world.names))
         for node in map(world.node, world.names):

@@ -38,6 +38,12 @@ def total(world, step):
     return sum(count(world.node(name), step) for name in world.names)
 
 
+def quiet(world):
+    """Whether nothing is under way between those that have had all their events."""
+    nodes = [world.node(name) for name in world.names]
+    return not any(node.channels._waiting or node.exchanging._tasks for node in nodes)
+
+
 def test_peers_exchange_learn_and_go_on_after_a_restart(tmp_path):
     async def story():
         world = World(tmp_path, pause=0.02)
@@ -59,8 +65,8 @@ def test_the_sum_of_all_models_is_kept_and_all_meet_in_the_middle(tmp_path):
         options = {"method": AdPsgd(), "training": STILL, "settings": {"start_with": 2}}
         nodes = await world.start(*world.names, events=25, **options)
         await until(lambda: all(world.events(name) == 25 for name in world.names))
-        await until(lambda: total(world, "asked") == total(world, "completed"))
-        assert total(world, "answered") == total(world, "asked") > 20
+        await until(lambda: quiet(world))
+        assert total(world, "asked") >= total(world, "answered") == total(world, "completed") > 10
         models = torch.stack([worth(node) for node in nodes])
         torch.testing.assert_close(models.sum(0), torch.full((15,), 3.0), rtol=0, atol=1e-4)
         torch.testing.assert_close(models, torch.ones(3, 15), rtol=0, atol=0.1)
@@ -75,9 +81,8 @@ def test_an_answer_that_is_lost_leaves_half_an_exchange(tmp_path, monkeypatch):
 
     async def story():
         world = World(tmp_path, names=("p0", "p1"), task=apart)
-        nodes = await world.start("p0", "p1", events=4, method=AdPsgd(), training=STILL, settings={"start_with": 1})
-        await until(lambda: total(world, "asked") == total(world, "answered") > 0)
-        await until(lambda: all(world.events(name) == 4 for name in world.names))
+        nodes = await world.start("p0", "p1", method=AdPsgd(), training=STILL, settings={"start_with": 1})
+        await until(lambda: total(world, "answered") > 3)
         assert total(world, "completed") == 0
         models = torch.stack([worth(node) for node in nodes])
         assert not torch.allclose(models, torch.tensor([[0.0], [1.0]]))  # who answered has moved
