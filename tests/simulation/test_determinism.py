@@ -22,6 +22,7 @@ from pushcen.methods import (
     DivShare,
     DPsgd,
     DSpodFL,
+    FedKD,
     Moniqua,
     PushCen,
     PushCenLean,
@@ -29,6 +30,7 @@ from pushcen.methods import (
     QuantizedPushSum,
     Rasgp,
     Sgp,
+    SpaFL,
     Swift,
     SwiftRandom,
 )
@@ -122,6 +124,8 @@ WORLDS = {
         "neighbours": NeighbourOptions(kind="graph", degree=2),
         "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
     },
+    "spafl": {"method": SpaFL(receivers=3), **EVERYTHING},
+    "fedkd": {"method": FedKD(receivers=3, rise_over=3), **EVERYTHING},
     "sgp": {"method": Sgp(limit=2, overlap=True, receivers=3), **EVERYTHING},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),
