@@ -92,8 +92,8 @@ def _of_peer(folder: Path, out: Path | None, best: bool) -> None:
     from safetensors.torch import save_file
 
     from pushcen.errors import OptionError
-    from pushcen.runtime.kept import best_weights, choose
-    from pushcen.runtime.state_folder import base_of, read_state, weights_of
+    from pushcen.runtime.kept import base_of, best_weights, choose, weights_of
+    from pushcen.runtime.state_folder import read_state
 
     file = out or Path(f"{Path(str(read_state(folder).get('name'))).name}.safetensors")
     if file.resolve().is_relative_to(folder.resolve()):

@@ -7,10 +7,11 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from pushcen.protocol import UNIT, Contact
+from pushcen.protocol import UNIT, Ask, Contact
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.epochs import NextEpoch
+from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.meeting import Meeting
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.security.records import farewell_fields
@@ -36,6 +37,8 @@ class Driver:
         self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
         self.upkeep = Upkeep(node, me, shared, join)
         self._members, self._log = shared.members, shared.log
+        if isinstance(me.peer.rules.outbox, Ask):
+            node.exchanging = self.trainer.exchanging = Exchanging(me, self.channels, shared)
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
@@ -56,6 +59,8 @@ class Driver:
         """Hang up; return whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
         self.upkeep.close()
         await self.channels.close()
+        if self.node.exchanging is not None:
+            self.node.exchanging.close()
         return await self.trainer.close(grace)
 
     async def _live(self, events: int | None, leave: bool) -> None:

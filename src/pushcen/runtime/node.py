@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Mapping
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from pushcen.codec import Payload
 from pushcen.errors import CertificateError, OptionError, ProtocolError
@@ -17,6 +18,9 @@ from pushcen.runtime.network import generation_of
 from pushcen.runtime.offers import read_holds
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
+
+if TYPE_CHECKING:
+    from pushcen.runtime.exchange import Exchanging
 
 
 class Received(dict[int, Payload]):
@@ -38,6 +42,7 @@ class PeerNode:
         self._record, self._seen = Signed(), shared.seen
         self._recorded: tuple[Contact, int] | None = None  # whom that is about, and by which certificate
         self._serial = 0  # how often that was signed again
+        self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
         """Return a hello to a peer, or to whoever listens at an address."""
@@ -177,6 +182,8 @@ class PeerNode:
         self.check_open()
         if envelope.receiver != own.me:
             raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {own.me}")
+        if self.exchanging is not None:
+            self.exchanging.check(envelope)
 
     def check_open(self) -> None:
         """Refuse everything while this peer is leaving, or in no epoch."""
@@ -200,6 +207,8 @@ class PeerNode:
         news = self._me.client.receive(Envelope(*envelope[:-1], received))
         if news:
             self._seen.pushed.note(name_of(envelope.sender))
+            if self.exchanging is not None:
+                self.exchanging.received(envelope, payload)
         if word is not None:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))

@@ -18,9 +18,10 @@ from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
 from pushcen.learning import OFFER, Learner, Outcome, Payloads, Score, State, Work
 from pushcen.measure import written
-from pushcen.protocol import UNIT, Contact, Envelope, name_of
+from pushcen.protocol import UNIT, ByBandit, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.offers import Plan
 from pushcen.runtime.rows import NAME, rotate
 from pushcen.runtime.shared import Shared
@@ -48,6 +49,7 @@ class Trainer:
         self._last_event = -1e9
         self._rows = me.store.folder / NAME
         self._checkpoints = Checkpoints(me.store.folder, me.learner.measures[0], shared.settings, me.track)
+        self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     async def close(self, grace: float) -> bool:
         """Return whether the thread has ended in time. Its event is undone: nothing of it is durable."""
@@ -93,6 +95,8 @@ class Trainer:
                 raise  # it has never worked
             await self._recover(error)
             return
+        if trained.outcome.gain is not None and isinstance(self._members.policy, ByBandit):
+            self._members.policy.reward(self._members.me, work.senders, trained.outcome.gain)
         files = await self.write(trained.state)
         await self._keep_best(trained.score, files["weights"])
         payloads = {part: payload for part, payload in trained.outcome.payloads.items() if part != OFFER}
@@ -111,6 +115,8 @@ class Trainer:
 
         await me.commit(trained.state.plain, files, finished)  # no other commit has the one without the other
         self._checkpoints.tidy()
+        if self.exchanging is not None:
+            self.exchanging.asks(envelopes)
         self._channels.send(envelopes)
         self._report(work, trained, begun)
 

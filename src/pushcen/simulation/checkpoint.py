@@ -27,6 +27,7 @@ from pushcen.simulation.jobs import Facts, Save
 
 VERSION = 1
 GROUP = 32  # learners in one file
+_MORE = ("at", "size", "bases")  # what only some tickets have
 
 
 def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
@@ -151,8 +152,8 @@ def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
     if not isinstance(thing, Ticket):
         raise TypeError(f"{thing!r:.80} cannot be saved")
     tickets[thing.key] = thing
-    bases = {"bases": thing.bases} if thing.bases else {}
-    return {"ticket": thing.key, "client": thing.client, "born": thing.born, **bases}
+    more = {name: value for name in _MORE if (value := getattr(thing, name))}
+    return {"ticket": thing.key, "client": thing.client, "born": thing.born, **more}
 
 
 def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Executor) -> Any:
@@ -161,7 +162,7 @@ def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Exe
     key = thing["ticket"]
     if not isinstance(tickets[key], Ticket):
         ticket = tickets[key] = executor.given(thing["client"], tickets[key])
-        ticket.born = thing["born"]
+        ticket.born, ticket.at, ticket.size = thing["born"], thing.get("at", 0.0), thing.get("size", 0)
         ticket.bases = [(ReferenceName(*name), base) for name, base in thing.get("bases", ())]
     return tickets[key]
 
