@@ -93,8 +93,8 @@ def test_the_best_few_are_kept_in_order_whatever_the_direction(tmp_path):
             checkpoints.note(score, events, File("weights-1.safetensors", 1, "x"), clock=lambda: 1.0)
             checkpoints.tidy()
         assert [one.events for one in checkpoints.track.kept] == order
-        assert {path.name for path in (folder / BEST).iterdir()} == {f"{events}.safetensors" for events in order}
-        assert (folder / BEST / f"{order[0]}.safetensors").read_bytes() == b"%d" % order[0]
+        assert {path.name for path in folder.glob(BEST.format("*"))} == {BEST.format(events) for events in order}
+        assert (folder / BEST.format(order[0])).read_bytes() == b"%d" % order[0]
         again = Checkpoints(
             folder, measure, RuntimeOptions(keep_best=1), json.loads(json.dumps(checkpoints.track.plain()))
         )
@@ -178,7 +178,7 @@ def test_rolling_back_needs_a_peer_that_is_stopped_and_weights_that_are_whole(tr
     with pytest.raises(LedgerError, match="no state folder"):
         roll_back(tmp_path)
     assert not any(tmp_path.iterdir())
-    path = state / BEST / best_of(state)[0].file.name
+    path = state / best_of(state)[0].file.name
     whole = path.read_bytes()
     path.unlink()  # it may be the newest file, too, under another name
     path.write_bytes(whole[:-1] + b"x")
@@ -201,7 +201,7 @@ def test_best_and_newest_are_taken_out_and_never_into_the_state_folder(trained, 
     wanted = best_weights(state, kept[0])
     assert all(torch.equal(tensor, wanted[name]) for name, tensor in load_file("best.safetensors").items())
     (tmp_path / "link").symlink_to(state)
-    for out in (state / "model.safetensors", tmp_path / "link" / "x.safetensors", state / BEST / "x.safetensors"):
+    for out in (state / "model.safetensors", tmp_path / "link" / "x.safetensors", state / "in" / "x.safetensors"):
         refused = pushcen("export", state, "--out", out)
         assert refused.exit_code == 2
         assert "must not be in the state folder" in refused.stderr

@@ -8,7 +8,7 @@ import torch
 from pushcen.errors import LedgerError, OptionError
 from pushcen.methods import method_loaded
 from pushcen.runtime.state_folder import StateFolder, read_state, read_tensors
-from pushcen.runtime.track import BEST, KEY, Kept, Track
+from pushcen.runtime.track import KEY, Kept, Track
 
 Tensors = dict[str, torch.Tensor]
 _MODEL = "model."  # what the names of a model's own tensors begin with
@@ -78,7 +78,7 @@ def roll_back(folder: Path, events: int | None = None) -> Kept:
 
 
 def _kept_model(folder: Path, kept: Kept) -> Tensors:
-    return _model(read_tensors(folder / BEST, {"weights": list(kept.file)}))
+    return _model(read_tensors(folder, {"weights": list(kept.file)}))
 
 
 def _model(tensors: Tensors) -> Tensors:

@@ -1,7 +1,7 @@
 """How a peer's own score has gone: its best weights, kept beside the newest, and whether it has trained enough.
 
-The best weights are links to files that commits wrote, in the folder `best`; the ledger names them. What is there and
-not named is from a commit that never was, and is removed.
+The best weights are links to files that commits wrote, `best.7.safetensors` after seven events; the ledger names them.
+What is there and not named is from a commit that never was, and is removed.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from pushcen.runtime.health import span
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.state_folder import File
 
-BEST = "best"
-"""The folder, below the state folder."""
+BEST = "best.{}.safetensors"
+"""The file of weights after so many events."""
 KEY = "track"
 """The ledger's key."""
 
@@ -122,8 +122,8 @@ class Checkpoints:
             return
         better = sum(not self._measure.better(score, one.score) for one in track.kept)
         if better < self._options.keep_best:
-            file = File(f"{events}.safetensors", weights.size, weights.digest)
-            _link(self._folder / weights.name, self._folder / BEST / file.name)
+            file = File(BEST.format(events), weights.size, weights.digest)
+            _link(self._folder / weights.name, self._folder / file.name)
             others = [one for one in track.kept if one.events != events]
             track.kept = [*others[:better], Kept(score, events, file), *others[better:]][: self._options.keep_best]
 
@@ -131,7 +131,7 @@ class Checkpoints:
         """Remove what is not among the best any more."""
         names = {one.file.name for one in self.track.kept}
         with contextlib.suppress(OSError):
-            for path in (self._folder / BEST).glob("*.safetensors"):
+            for path in self._folder.glob(BEST.format("*")):
                 if path.name not in names:
                     path.unlink(missing_ok=True)
 
@@ -144,7 +144,6 @@ class Checkpoints:
 
 def _link(source: Path, target: Path) -> None:
     """Let a file be there under another name, too; where the disk cannot do that, copy it."""
-    target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)
