@@ -62,6 +62,7 @@ def peer(
     ] = "",
     founders: Annotated[str, typer.Option(help="With --insecure: who starts with mass, separated by commas.")] = "",
     log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option(help="text, json, or auto: text on a terminal, json else.")] = "auto",
     settings: Set = None,
 ) -> None:
     """Run one peer: it trains, pushes to others and takes in what they push, until it is told to stop.
@@ -79,7 +80,7 @@ def peer(
     from pushcen.runtime.peer import Setup, peer_config, run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
-    logs.set_up(log)
+    logs.set_up(log, log_format)
     raise_descriptors()
     if not task and not data:
         raise OptionError("TASK: is needed (or --data FILE, a table of this site)")

@@ -3,6 +3,7 @@
 `service` and `channels` carry it; `DurablePeer` is whom it is about, `trainer` trains.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -163,6 +164,10 @@ class PeerNode:
             self._members.silent(name, monotonic(), text)
             return
         self._seen.answered(name)
+        member = self._members.all[name]
+        if member.contact is None or member.failures:
+            event = "a neighbour is met" if member.contact is None else "a neighbour answers again"
+            self._log.seldom(f"met {name}", event, level=logging.INFO, neighbour=name, address=member.address)
         self._members.heard(name, Contact(check_id(hello.peer), hello.boot), monotonic())
 
     def gossip(self, news: News) -> None:

@@ -28,6 +28,10 @@ class Seen(dict[str, float]):
         if len(self) > _MOST:
             del self[next(iter(self))]
 
+    def since(self, then: float) -> list[str]:
+        """Return the names that something was seen of after some time."""
+        return sorted(name for name, when in self.items() if when > then)
+
 
 class Sightings:
     """Times are those of the wall clock; 0 is never."""

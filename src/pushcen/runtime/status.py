@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
+from pushcen.runtime.logs import printable
 from pushcen.runtime.state_folder import LEDGER, Plain, read_state
 
 NAME = "status.json"
@@ -19,7 +20,6 @@ EVERY = 5.0
 """Seconds after which a running peer says it again."""
 _LONGEST = 1 << 20  # bytes of the file
 _LEDGER = 64 << 20  # bytes of a ledger that is read
-_TEXT = 300
 _HUGE = 1e18  # which no number is above
 _MOST = 256  # neighbours, or reasons
 T = TypeVar("T")
@@ -109,15 +109,6 @@ def read_status(folder: Path) -> Status:
         return _of_ledger(read_state(folder))
     except (TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(f"{path}: is damaged: {error!r:.100}") from error
-
-
-def printable(value: object) -> str:
-    r"""Return a text that is somebody else's as one short line that does nothing to a terminal.
-
-    >>> printable("\x1b[2Jann\n" + 400 * "x")[:12]
-    '?[2Jann?xxxx'
-    """
-    return "".join(one if one.isprintable() else "?" for one in str(value)[:_TEXT])
 
 
 def _said(path: Path) -> Plain:

@@ -6,6 +6,7 @@ that push.
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File
 from pushcen.runtime.track import Checkpoints
 
+_TELL = 10  # events between two lines of the log, where none is evaluated
+
 
 class Trained(NamedTuple):
     """What the training thread made of an event."""
@@ -47,6 +50,7 @@ class Trainer:
         self._log, self._metrics = shared.log, shared.metrics
         self._thread = ThreadPoolExecutor(1, "trainer")
         self._last_event = -1e9
+        self._told = 0.0  # when the log last said how training goes
         self._rows = me.store.folder / NAME
         self._checkpoints = Checkpoints(me.store.folder, me.learner.measures[0], shared.settings, me.track)
         self.exchanging: Exchanging | None = None  # where the method asks for answers
@@ -188,6 +192,7 @@ class Trainer:
         if score:
             metrics.score(values)
         self._me.measure()
+        self._tell(outcome.loss, ", ".join(one.says(values[one.name]) for one in measures if one.name in values))
         ages = _ages(work, begun)
         row = {
             "time": round(time.time(), 3),
@@ -214,6 +219,17 @@ class Trainer:
                 file.write(json.dumps(row) + "\n")
         except OSError as error:  # nothing depends on it
             self._log.seldom("metrics", "cannot write its figures", text=f"{self._rows}: {error.strerror}")
+
+    def _tell(self, loss: float, score: str) -> None:
+        """Log how training goes, at every event that was evaluated, and if nothing ever is, at every tenth."""
+        events, seen = self._me.learner.events, self._shared.seen
+        if not score and (self._settings.evaluate_every or events % _TELL):
+            return
+        said = self._log.seldom(
+            "trained", "trained", level=logging.INFO, events=events, score=score or "-", loss=round(loss, 4),
+            pushes_from=", ".join(seen.pushed.since(self._told)) or "nobody", mass=round(self._me.peer.held / UNIT, 4),
+        )  # fmt: skip
+        self._told = seen.clock() if said else self._told
 
 
 def _ages(work: Work, now: float) -> list[float]:
