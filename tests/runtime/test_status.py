@@ -318,3 +318,11 @@ def test_a_watch_goes_on_until_it_is_ended(tmp_path):
     process.wait(30)
     assert lines[0]["peer"] == "bob/1"
     assert lines[1]["now"] > lines[0]["now"]
+
+
+def test_monitoring_needs_no_torch(tmp_path):
+    WELL.write(tmp_path)
+    code = "import sys\nfrom pushcen.cli import app\ntry:\n    app(['status', sys.argv[1]])\n"
+    code += "except SystemExit as ended:\n    print(ended.code, 'torch' in sys.modules, 'grpc' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "2 False False", done.stdout + done.stderr

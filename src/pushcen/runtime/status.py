@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
 from pushcen.runtime.logs import printable
-from pushcen.runtime.state_folder import LEDGER, Plain, read_state
 
 NAME = "status.json"
 EVERY = 5.0
@@ -100,9 +99,11 @@ class Status:
 
 def read_status(folder: Path) -> Status:
     """Return what the peer of a state folder last said; of one that never did, what its ledger says."""
-    path, said = folder / LEDGER, _said(folder / NAME)
-    if said and path.is_file():
+    if said := _said(folder / NAME):
         return _status(said)
+    from pushcen.runtime.state_folder import LEDGER, read_state  # takes seconds, for torch, and is seldom needed
+
+    path = folder / LEDGER
     if path.is_file() and path.stat().st_size > _LEDGER:
         raise LedgerError(f"{path}: has {path.stat().st_size >> 20} MB, {_LEDGER >> 20} at most; is it a ledger?")
     try:
@@ -111,7 +112,7 @@ def read_status(folder: Path) -> Status:
         raise LedgerError(f"{path}: is damaged: {error!r:.100}") from error
 
 
-def _said(path: Path) -> Plain:
+def _said(path: Path) -> dict[str, Any]:
     """Read a status file; nothing, if there is none or it is none."""
     if not path.is_file():
         return {}
@@ -166,7 +167,7 @@ def _table(said: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
     return list(found.items())[:_MOST] if isinstance(found, dict) else []
 
 
-def _of_ledger(ledger: Plain) -> Status:
+def _of_ledger(ledger: Mapping[str, Any]) -> Status:
     """Make a status of a peer that has not said one, as of an earlier version."""
     peer, learner, about = (
         found if isinstance(found := ledger.get(key), dict) else {} for key in ("peer", "learner", "about")

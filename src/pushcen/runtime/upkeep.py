@@ -39,9 +39,13 @@ class Upkeep:
 
     def close(self) -> None:
         """Say the last word: that this peer has left or was stopped, or the error that it ended with."""
-        if self._task is not None:
-            self._task.cancel()
+        if self._task is None:
+            return
+        self._task.cancel()
+        try:
             self._write(self.failure or ("left" if self._me.peer.gone else "stopped"))
+        except Exception as error:  # it must not keep a peer from ending as it should
+            self._log.seldom("upkeep", "cannot say how it is", text=repr(error))
 
     async def _run(self) -> None:
         written = -math.inf
