@@ -217,6 +217,13 @@ def test_who_may_only_read_sees_it(said):
             assert read_status(state).peer == ("bob/1" if said else "")
         finally:
             os.seteuid(0)
+        state.chmod(0o700)
+        os.seteuid(65534)
+        try:
+            refused = pushcen("status", state)
+        finally:
+            os.seteuid(0)
+        assert (refused.exit_code, "must be able to read" in refused.stderr) == (2, True)
 
 
 def told(caplog):

@@ -59,21 +59,24 @@ def status(
 
 def _look(state: Path) -> "tuple[Status, list[Problem], dict[str, Any]]":
     """Read what there is to say: the peer's own words, what is wrong, and what can be seen from here."""
+    from pushcen.errors import LedgerError
     from pushcen.runtime.health import Problem, problems
     from pushcen.runtime.rows import scores
     from pushcen.runtime.status import read_status
 
-    said, now = read_status(state), time.time()
+    now, used = time.time(), 0
+    try:
+        said, measured, disk = read_status(state), scores(state), shutil.disk_usage(state)
+        for path in state.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # a running peer removes what it has replaced
+                used += path.stat().st_size
+    except OSError as error:
+        raise LedgerError(f"{state}: {error.strerror}; whoever asks must be able to read the state folder") from error
     found = problems(said, now)
-    disk = shutil.disk_usage(state)
-    used = 0
-    for path in state.iterdir():
-        with contextlib.suppress(OSError):  # a running peer removes what it has replaced
-            used += path.stat().st_size
     if disk.free < 3 * used:
         text = f"its disk has {disk.free / 1e6:.0f} MB left, and its state folder has {used / 1e6:.0f} MB"
         found.append(Problem("room", "warning", text, "make room: every commit writes the weights anew"))
-    more = {"now": now, "folder_bytes": used, "disk_free_bytes": disk.free, **scores(state)}
+    more = {"now": now, "folder_bytes": used, "disk_free_bytes": disk.free, **measured}
     return said, found, more
 
 
