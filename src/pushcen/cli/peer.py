@@ -28,8 +28,11 @@ Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheu
 
 
 def peer(
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where this peer listens.")],
     state: Annotated[Path, typer.Option(help="Its state folder; if a peer is in it, that one goes on.")],
+    listen: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where this peer listens [nowhere: it dials out, and others host it]."),
+    ] = "",
     task: SiteTask = "",
     data: Annotated[
         str, typer.Option(metavar="FILE", help="This site's own table, CSV or parquet, all of it, with --columns.")
@@ -98,6 +101,8 @@ def peer(
     else:
         identity = Insecure(insecure, tuple(name for name in founders.split(",") if name))
         typer.echo("warning: --insecure: no encryption, and every peer is believed; on this machine only", err=True)
+    if not (listen or join or state.exists()):
+        raise OptionError("--join HOST:PORT: is needed by a peer that does not listen: somebody has to host it")
     names = identity.network.founders
     if client is None:
         client = names.index(identity.name) if identity.name in names else 0

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import signal
+import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -93,9 +94,9 @@ async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = Fal
 @contextlib.asynccontextmanager
 async def started(setup: Setup) -> AsyncIterator[Driver]:
     """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` makes it live."""
-    for address in (setup.listen, *setup.join):
+    for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store, ended = StateFolder(setup.state), True
+    store, ended, stack = StateFolder(setup.state), True, contextlib.ExitStack()
     try:
         stream = Random(f"{setup.seed} {setup.identity.name}")
         client, about, saved = _client(setup, store, stream)
@@ -113,9 +114,10 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         facts = _facts(setup, about, client.peer)
         await _resume(setup, me, facts)
         service = Service(node, me, shared)
-        port = await service.start(setup.listen)
+        local = "" if setup.listen else str(stack.enter_context(_socket()))
+        port = await service.start(setup.listen or f"unix:{local}")
         node.address = _reachable(setup, port)
-        driver = Driver(node, me, shared, setup.join, setup.certs, rng)
+        driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
         try:
             if setup.metrics:
                 shared.metrics.serve(setup.metrics)
@@ -131,6 +133,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             me.close()
             shared.log.say("stopped", events=me.peer.events)
     finally:
+        stack.close()
         if ended:  # else the folder stays locked until the process ends
             store.close()
 
@@ -237,12 +240,21 @@ def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -
 
 
 def _reachable(setup: Setup, port: int) -> str:
+    if not setup.listen:
+        return ""
     host = setup.listen.rpartition(":")[0]
     if setup.advertise:
         return check_address(setup.advertise)
     if host in _EVERYWHERE:
         raise OptionError(f"listen = {setup.listen}: say with --advertise HOST:PORT where others reach this peer")
     return f"{host}:{port}"
+
+
+@contextlib.contextmanager
+def _socket() -> Iterator[Path]:
+    """Make room for a local socket that nobody else can reach."""
+    with tempfile.TemporaryDirectory(prefix="pushcen-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "service"
 
 
 def _obey_signals(driver: Driver) -> None:
