@@ -1,20 +1,32 @@
 """Peers that nobody can dial: they take part through hosts, which can neither read nor change nor forge."""
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 
 import grpc
 import pytest
+from typer.testing import CliRunner
 
-from pushcen.errors import PushcenError
+from pushcen.cli import app
+from pushcen.errors import LedgerError, PushcenError
 from pushcen.runtime.line import Line
+from pushcen.runtime.local import free_ports
 from pushcen.runtime.members import check_place, hosts_of
 from pushcen.runtime.reach import tunnels
 from pushcen.runtime.reach.pipe import HOST, TUNNEL, pipe
 from pushcen.runtime.reach.tunnels import Tunnels
+from pushcen.runtime.state_folder import read_state
 
-from .world import World, run, until
+from .world import LIMIT, World, run, until, wait_until
 
 NEWS = {"start_with": 1}
+
+
+def pushcen(*words):
+    return CliRunner().invoke(app, list(map(str, words))).exit_code
 
 
 def news(node):
@@ -79,6 +91,47 @@ def test_when_a_host_goes_others_take_its_place_and_no_mass_is_lost(tmp_path):
     run(story())
 
 
+async def proxy_to(reached):
+    """An HTTP proxy that connects whoever asks for it, and notes to where."""
+
+    async def serve(reader, writer):
+        method, target, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
+        assert method == b"CONNECT"
+        reached.append(target.decode())
+        host, _, port = target.decode().rpartition(":")
+        there, back = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+
+        async def carry(source, sink):
+            while data := await source.read(1 << 16):
+                sink.write(data)
+                await sink.drain()
+            sink.close()
+
+        await asyncio.gather(carry(reader, back), carry(there, writer), return_exceptions=True)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    return server, f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def test_a_peer_behind_a_proxy_dials_out_through_it_alone(tmp_path):
+    reached = []
+
+    async def story():
+        server, address = await proxy_to(reached)
+        world = World(tmp_path, pause=0.05)
+        await open_and_hidden(world, ("p0", "p1"), ())
+        join = [world.addresses["p0"]]
+        await world.start("p2", listen="", join=join, settings=NEWS, proxy=address)
+        await until(lambda: news(world.node("p2")) > 2)
+        await until(lambda: world.node("p0").peer.answer(world.node("p2").peer.me).credited > 0)
+        await world.check()
+        server.close()
+
+    run(story())
+    assert len(set(reached)) == 2  # both of the others, and nowhere else
+
+
 @pytest.mark.parametrize("address", ["@", "@p0,", "@P0", "@" + ",".join(f"p{i}" for i in range(9)), "@any", "@p0/1"])
 def test_a_place_that_is_none_is_refused(address):
     with pytest.raises(PushcenError):
@@ -129,13 +182,16 @@ def test_a_host_can_read_nothing(tmp_path, monkeypatch):
         assert secret not in text
 
 
-def test_what_a_host_changes_arrives_nowhere(tmp_path, monkeypatch):
+@pytest.mark.parametrize("how", ["turns a bit", "says it again"])
+def test_what_a_host_changes_arrives_nowhere(tmp_path, monkeypatch, how):
     turned = []
 
     def change(data):
         if len(data) < 400 or turned.count(len(data)) > 50:  # the handshake is let through
             return data
         turned.append(len(data))
+        if how == "says it again":
+            return data + data
         return data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]
 
     carried(monkeypatch, change)
@@ -272,3 +328,46 @@ def test_a_hidden_peer_goes_on_after_a_restart(tmp_path):
         await world.check()
 
     run(story())
+
+
+def test_a_network_of_processes_of_which_two_do_not_listen_survives_the_death_of_a_host(tmp_path):
+    names, ports = ("ann", "bob", "cat", "dan"), free_ports(2)
+    assert pushcen("certs", "init", tmp_path / "ca", "--network", "n", *(f"--founder={name}" for name in names)) == 0
+    assert pushcen("certs", "issue", tmp_path / "ca", *names) == 0
+    joins = [word for port in ports for word in ("--join", f"127.0.0.1:{port}")]
+
+    def start(at):
+        state, certs = tmp_path / names[at], tmp_path / "ca" / names[at]
+        words = ["peer", "tests.runtime.tasks:tiny", "--state", state, "--certs", certs, *joins]
+        words += ["--listen", f"127.0.0.1:{ports[at]}"] if at < 2 else []
+        words += ["--set", "runtime.pause=0.05", "--set", "runtime.retry_last=1", "--set", "runtime.hello_every=1"]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        with (tmp_path / f"{names[at]}.log").open("ab") as log:
+            command = [sys.executable, "-m", "pushcen", *map(str, words)]
+            return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def merged(name, others):
+        try:
+            credited = read_state(tmp_path / name)["peer"]["credited"]
+        except (LedgerError, KeyError):  # it has not begun
+            return False
+        return {peer.partition("/")[0] for peer in credited} >= set(others)
+
+    def logs():
+        return "\n".join((tmp_path / f"{name}.log").read_text()[-2000:] for name in names)
+
+    processes = [start(at) for at in range(4)]
+    try:
+        wait_until(lambda: merged("cat", ("ann", "dan")) and merged("dan", ("bob", "cat")), logs)
+        processes[0].kill()
+        processes[0].wait()
+        wait_until(lambda: (tmp_path / "dan.log").read_text().count("reached through") >= 3, logs)
+        processes[0] = start(0)
+        wait_until(lambda: (tmp_path / "ann.log").read_text().count("training begins") == 2, logs)
+        wait_until(lambda: all(merged(name, set(names) - {name}) for name in names), logs)
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGTERM)
+        codes = [process.wait(LIMIT) for process in processes]
+    assert codes == [0, 0, 0, 0]
+    assert pushcen("audit", *(tmp_path / name for name in names)) == 0

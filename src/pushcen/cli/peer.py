@@ -45,6 +45,7 @@ def peer(
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
     ] = None,
+    proxy: Annotated[str, typer.Option(metavar="HOST:PORT", help="Go out through this HTTP proxy (CONNECT).")] = "",
     advertise: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where others reach it [as --listen].")] = "",
     events: Annotated[
         int | None, typer.Option(min=0, help="Train for so many compute events [until it is stopped].")
@@ -110,7 +111,7 @@ def peer(
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
     setup = Setup(
         identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method, config.training,
-        config.runtime, config.seed, client, clients, metrics, certs, moved, neighbours=config.neighbours,
+        config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy, neighbours=config.neighbours,
         staleness=config.staleness.in_units(float(config.seconds or 1)), sparsity=config.sparsity,
     )  # fmt: skip
     asyncio.run(run_peer(setup, events, leave=leave))

@@ -34,7 +34,6 @@ _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # r
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
     ("grpc.enable_retries", 0),
-    ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -56,12 +55,14 @@ class Channels:
         self._budget = Budget(self._settings.memory_mb << 20)
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
+        self._proxy: list[tuple[str, Any]] = [proxy]
         self._bridges = Bridges(shared, self.open, lambda: node.address)
 
     def open(self, address: str, name: str) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, where it listens, or through those who host it."""
         place = self._bridges.address(name) if hosts_of(address) else address
-        return self._identity.channel(place, name, _OPTIONS)
+        return self._identity.channel(place, name, [*_OPTIONS, *self._proxy])
 
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""

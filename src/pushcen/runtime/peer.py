@@ -61,6 +61,8 @@ class Setup:
     """Take a copied state folder for the original."""
     grace: float = 2.0
     """How long to wait for a compute event that is to be given up."""
+    proxy: str = ""
+    """HOST:PORT of an HTTP proxy through which all calls go out."""
     neighbours: "NeighbourOptions | None" = None
     """Which of those it knows it pushes to: `policy`, `explore` and `validation` of it."""
     staleness: "StalenessOptions | None" = None
@@ -101,7 +103,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         stream = Random(f"{setup.seed} {setup.identity.name}")
         client, about, saved = _client(setup, store, stream)
         rng = Random(stream.random())
-        shared = Shared.of(setup.identity, setup.runtime, rng)
+        shared = Shared.of(setup.identity, setup.runtime, rng, setup.proxy and check_address(setup.proxy))
         if setup.neighbours is not None and setup.neighbours.policy == "bandit":
             shared.members.policy = ByBandit(setup.neighbours.explore, rng)
         if setup.staleness is not None and setup.staleness.given:
