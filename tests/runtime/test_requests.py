@@ -28,6 +28,7 @@ from pushcen.runtime.security.requests import LONGEST, make_request, read_reques
 from pushcen.runtime.security.trust import utc
 
 from .test_commands import pushcen
+from .test_reach import news, open_and_hidden
 from .world import World, run, until
 
 SHA256 = hashes.SHA256()
@@ -259,6 +260,27 @@ def test_a_revoked_peer_comes_back_with_a_new_certificate_and_no_restart(tmp_pat
         await until(lambda: member.record.certificate == der(made))  # it has signed where it listens again
         assert world.node("p1").peer.boot == 1
         assert await shown(world, "p0", "p1") == der(made)
+        await world.check()
+
+    run(story())
+
+
+def test_a_peer_that_only_dials_out_comes_back_with_a_new_certificate_too(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.05)
+        await open_and_hidden(world, ("p0", "p1"), ("p2",))
+        await until(lambda: all(news(world.node(name)) > 1 for name in world.names))
+        record = world.authority.revoke("p2")
+        for name in ("p0", "p1"):
+            world.node(name).me.keep(record)
+        refusals = [world.node(name).metrics.refusals.labels("certificate")._value for name in ("p0", "p1")]
+        await until(lambda: all(count.get() > 0 for count in refusals))
+        made = renewed(world.authority, world.certs("p2"), "p2")
+        await until(lambda: world.node("p2").identity.serial == made.serial_number)
+        got = {name: news(world.node(name)) for name in world.names}
+        await until(lambda: all(news(world.node(name)) > got[name] + 3 for name in world.names))
+        await until(lambda: world.node("p0").members.all["p2"].record.certificate == der(made))
+        assert world.node("p2").peer.boot == 1
         await world.check()
 
     run(story())

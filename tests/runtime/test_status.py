@@ -65,6 +65,10 @@ def test_a_peer_that_is_well_has_no_problem():
             "alone", "critical", "others refuse its certificate",
         ),
         (replace(QUIET, neighbours=[replace(ANN, called=0.0)]), "alone", "critical", "nobody has ever called it"),
+        (
+            replace(QUIET, neighbours=[replace(ANN, called=0.0)], address=""),
+            "alone", "critical", "it only dials out, and none of ann hosts it",
+        ),
         (QUIET, "alone", "critical", "others answer (ann), and push nothing here"),
         (replace(QUIET, refusals={"payload": 7, "busy": 2}), "alone", "critical", "was refused: payload (7)"),
         (replace(QUIET, phase="starting"), "alone", "critical", "waits to begin"),

@@ -15,9 +15,11 @@ from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import Budget
 from pushcen.runtime.line import Line
+from pushcen.runtime.members import hosts_of
 from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
+from pushcen.runtime.reach.bridges import Bridges
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import Hello
 from pushcen.runtime.wire.pieces import write_piece
@@ -32,7 +34,6 @@ _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # r
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
     ("grpc.enable_retries", 0),
-    ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -54,6 +55,14 @@ class Channels:
         self._budget = Budget(self._settings.memory_mb << 20)
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
+        self._proxy: list[tuple[str, Any]] = [proxy]
+        self._bridges = Bridges(shared, self.open, lambda: node.address)
+
+    def open(self, address: str, name: str) -> grpc.aio.Channel:
+        """Open a channel to the peer of this name, where it listens, or through those who host it."""
+        place = self._bridges.address(name) if hosts_of(address) else address
+        return self._identity.channel(place, name, [*_OPTIONS, *self._proxy])
 
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""
@@ -64,7 +73,7 @@ class Channels:
 
     async def greet(self, address: str, name: str = ANY) -> Hello | None:
         """Say hello to whoever listens at an address, to learn its name; or to a peer of that name, if it is there."""
-        channel = self._identity.channel(address, name, _OPTIONS)
+        channel = self.open(address, name)
         line = Line(channel, address, self._identity.name)
         try:
             hello = await line.hello(self._node.hello(None), self._settings.hello_timeout)
@@ -121,6 +130,7 @@ class Channels:
         for line in self._lines.values():
             await line.close()
         self._lines.clear()
+        await self._bridges.close()
 
     async def _ask(self, name: str) -> None:
         member = self._members.all.get(name)
@@ -234,8 +244,8 @@ class Channels:
         if line is None or (line.address, line.certificate) != (member.address, certificate):
             if line is not None:
                 self._spawn(line.close(self._settings.push_timeout))
-            channel = self._identity.channel(member.address, name, _OPTIONS)
-            line = self._lines[name] = Line(channel, member.address, self._identity.name, certificate)
+            channel, own = self.open(member.address, name), self._identity.name
+            line = self._lines[name] = Line(channel, member.address, own, certificate)
         return line
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -149,7 +149,14 @@ def _cause(status: Status) -> tuple[str, str]:
     if not answer:
         return "it knows nobody", "say --join HOST:PORT, or let others join it"
     if not any(one.called > status.started for one in answer):
+        if not status.address:
+            return (
+                f"it only dials out, and none of {_names(answer)} hosts it",
+                "are they of a version that can, with room?",
+            )
         text = f"others answer ({_names(answer)}), but nobody has ever called it"
+        if status.address.startswith("@"):
+            return text, f"it is reached through {status.address[1:]}: can others reach these?"
         return text, f"can others reach {status.address}? That is what --advertise says; a firewall may be in between"
     refused = {why: count for why, count in status.refusals.items() if why in ("payload", "mass", "malformed", "rate")}
     if refused:

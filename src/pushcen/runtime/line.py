@@ -1,4 +1,4 @@
-"""The line from a peer to one neighbour: a channel, and the calls that go over it."""
+"""One channel to one neighbour, and the calls that are made on it."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -41,8 +41,8 @@ class PeerNode:
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
         self._record, self._seen = Signed(), shared.seen
-        self._recorded: tuple[Contact, int] | None = None  # whom that is about, and by which certificate
-        self._serial = 0  # how often that was signed again
+        self._recorded: tuple[Contact, str, int] | None = None  # whom and what that is about, and by which certificate
+        self._serial = 0
         self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
@@ -79,19 +79,19 @@ class PeerNode:
 
     def record(self) -> Signed:
         """Return this peer's own word on where it listens."""
-        contact, certificate = self._me.peer.contact, self._identity.serial
-        if self._recorded != (contact, certificate):
-            again = self._recorded is not None and self._recorded[0] == contact
-            self._serial = self._serial + 1 if again else 0
+        now = self._me.peer.contact, self.address, self._identity.serial
+        if self._recorded != now:
+            contact = now[0]
             fields = {"kind": "member", "peer": contact.peer, "boot": contact.boot, "address": self.address}
-            fields |= {"serial": self._serial} if again else {}
-            self._record, self._recorded = self._identity.sign(fields), (contact, certificate)
+            self._record = self._identity.sign({**fields, "serial": self._serial})
+            self._recorded = now
+            self._serial += 1
         return self._record
 
     def news(self, have: Iterable[int] | None = None) -> News:
         """Return gossip: some members, and the lasting records that somebody who has `have` does not."""
         records = [] if have is None else self._records.missing(have)
-        mine = [self.record()] if epoch_of(self._me.peer.me) else []
+        mine = [self.record()] if epoch_of(self._me.peer.me) and self.address else []
         return News(members=[*mine, *self._members.sample(8)], records=records, have=self._records.have())
 
     def greet(self, caller: str, hello: Hello) -> Hello:

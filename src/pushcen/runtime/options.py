@@ -63,6 +63,12 @@ class RuntimeOptions:
     """Train until the score, as it is shown (90 for 90 %), is reached at two evaluations in a row."""
     keep_best: int = 1
     """How many of the best weights, by its own test data, are kept beside the newest."""
+    hosts: int = 2
+    """Through how many members a peer that does not listen is reached."""
+    tunnels: int = 64
+    """How many streams one member may have through this peer; 0: it hosts nobody."""
+    tunnel_mb_per_second: float = 256.0
+    """What one member may send through this peer, in MB a second."""
     start_with: int = 0
     """How many neighbours must have answered before the first compute event."""
     start_timeout: Seconds = 60.0
@@ -71,7 +77,7 @@ class RuntimeOptions:
     def __post_init__(self) -> None:
         may_be_zero = {
             "patience", "evaluate_every", "optimiser_every", "pause", "stop_after", "stop_without_gain", "keep_best",
-            "start_with", "start_timeout",
+            "start_with", "start_timeout", "tunnels",
         }  # fmt: skip
         for field in fields(self):
             name, value, zero = field.name, getattr(self, field.name), field.name in may_be_zero
