@@ -34,3 +34,9 @@ for run in runs/digits/*-seed-*; do
     to=results/digits/$(basename "$run" | sed s/-seed-/-seed/)
     mkdir -p "$to" && cp "$run/config.toml" "$run/metrics.jsonl" "$run/summary.json" "$to"
 done
+"${PUSHCEN:-.venv/bin/pushcen}" compare stragglers --methods divshare,pushcen,pushcen-lean,async-dfedavg,swift --target 40 --name stragglers
+"${PUSHCEN:-.venv/bin/pushcen}" compare stragglers --methods ad-psgd --set network.backlog=true --target 40 --name stragglers-queued
+for run in runs/stragglers/*/ runs/stragglers-queued/*/; do
+    to=results/stragglers/$(basename "$run")
+    mkdir -p "$to" && cp "$run/config.toml" "$run/metrics.jsonl" "$run/summary.json" "$to"
+done
