@@ -12,6 +12,7 @@ from pushcen.simulation.options import (
     NeighbourOptions,
     NetworkOptions,
     ParticipationOptions,
+    RecordOptions,
     World,
 )
 from pushcen.simulation.run import Summary, simulate_world
@@ -31,6 +32,7 @@ __all__ = [
     "ParticipationOptions",
     "Quiet",
     "Reading",
+    "RecordOptions",
     "Summary",
     "World",
     "row_of",

@@ -94,6 +94,7 @@ class Saved:
                 raise RunError(f"{path}: is of version {self.plain['version']}, and this pushcen reads {VERSION}")
             self.world: dict[str, Any] = dict(self.plain["world"])
             self.metrics_bytes: int = self.plain["metrics_bytes"]
+            self.recorder: dict[str, Any] | None = self.plain["engine"].get("recorder")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}: cannot be read: {error!r:.200}") from error
 

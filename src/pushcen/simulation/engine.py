@@ -18,6 +18,7 @@ from pushcen.simulation.offers import Push
 from pushcen.simulation.options import World
 from pushcen.simulation.presence import Breakdown, HandOver, Join, Leave, Presence, Repair, Return
 from pushcen.simulation.queue import COMPUTE, LOOK, Queue, QueueEvent
+from pushcen.simulation.recorder import Recorder
 from pushcen.streams import stream
 
 
@@ -115,6 +116,7 @@ class Engine:
         self.network = SimulatedNetwork(self)
         self.presence = Presence(self)
         self.evaluator = Evaluator(self)
+        self.recorder: Recorder | None = None  # whoever has a folder to write to sets it
 
     def plan(self) -> None:
         """Begin at the beginning."""
@@ -187,6 +189,7 @@ class Engine:
             **self.network.save(),
             **self.presence.save(),
             "looker": self.evaluator.save(),
+            **({} if self.recorder is None else {"recorder": self.recorder.save()}),
         }
 
     def restore(self, state: dict[str, Any], clients: Sequence[dict[str, Any]]) -> None:
