@@ -18,7 +18,9 @@ VERSION = 1
 LARGEST = 1 << 26
 """Bytes of a file; a line that begins beyond is not written."""
 LONGEST = 1 << 22
-"""Bytes of a line that is read: a million clients' masses would fit."""
+"""Bytes of a line that is read: a hundred thousand clients' masses fit."""
+CHUNK = 1 << 23
+"""Bytes that are read at a time."""
 JOINS, RETURNS, REPAIRED, LEAVES, FAREWELL, CRASHES = VISITS = (
     "joins", "returns", "is repaired", "leaves", "says farewell", "crashes",
 )  # fmt: skip
@@ -81,9 +83,10 @@ class RecordTail:
         return self._at >= LARGEST
 
     def more(self) -> tuple[bool, list[Any]]:
-        """Return whether it begins anew, and the lines since the last call; a line that is being written comes later.
+        """Return whether it begins anew, and lines since the last call; a line that is being written comes later.
 
-        It begins anew if it was cut back, or replaced by that of another run.
+        It begins anew if it was cut back, or replaced by that of another run. If there is much, not all is returned:
+        there is no more when there are no lines.
         """
         if not self._file.is_file():
             return self._restart() if self._at else False, []
@@ -93,8 +96,10 @@ class RecordTail:
         with self._file.open("rb") as file:
             anew = bool(self._at) and (size < self._at or file.read(len(self._head)) != self._head) and self._restart()
             file.seek(self._at)
-            data = file.read(size - self._at)
+            data = file.read(min(size - self._at, CHUNK))
         whole = data[: data.rfind(b"\n") + 1]
+        if not whole and len(data) > LONGEST:
+            raise RunError(f"{self._file}, line {self._number + 1}: has over {LONGEST:,} bytes")
         if not self._at:
             self._head = whole[: whole.find(b"\n") + 1]
         lines = list(self._parsed(whole))

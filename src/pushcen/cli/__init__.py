@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate, sweep
+from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate, sweep, watch
 from pushcen.errors import TransientError
 
 
@@ -80,6 +80,7 @@ for _command in (
     compare.compare,
     sweep.sweep,
     report.report,
+    watch.watch,
     reproduce.reproduce,
     report.export,
     peer.up,
