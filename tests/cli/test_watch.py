@@ -86,3 +86,29 @@ def test_it_serves_until_it_is_interrupted_and_a_port_that_is_taken_is_named(run
 def test_the_server_is_an_extra():
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert 'watch = ["starlette' in text
+
+
+def test_a_run_shows_itself_and_the_page_stays(tmp_path):
+    process = start("simulate", *SMALL, "--folder", tmp_path / "run", "--watch", "--no-browser")
+    address = address_of(process)
+    with urllib.request.urlopen(address + "stream", timeout=120) as stream:
+        line = b""
+        while b'"status":"finished"' not in line:
+            line = stream.readline()
+    assert any("the page stays until Ctrl-C; later: pushcen watch" in line for line in process.stderr)
+    code, said, _ = end(process)
+    assert (code, "PushCen" in said) == (0, True)
+
+
+def test_a_comparison_shows_every_run_as_it_comes(tmp_path):
+    words = ["--methods", "pushcen,independent", "--runs", tmp_path, "--name", "both", "--watch", "--no-browser"]
+    process = start("compare", *SMALL, *words)
+    found = set()
+    with urllib.request.urlopen(address_of(process) + "stream", timeout=120) as stream:
+        while len(found) < 2:
+            found |= set(re.findall(r'"label":"(\w+)"', stream.readline().decode()))
+    assert any("the page stays" in line for line in process.stderr)
+    code, said, _ = end(process)
+    assert code == 0
+    assert found == {"PushCen", "Independent"}
+    assert f"pushcen watch {tmp_path / 'both'}" in said.replace("\n", "")

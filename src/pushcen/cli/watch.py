@@ -1,6 +1,7 @@
 """`pushcen watch`: runs in the browser, while they go on and afterwards; and how other commands show theirs."""
 
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,15 +40,16 @@ def watch(
 
 
 @contextlib.contextmanager
-def watched(on: bool, folders: Sequence[Path]) -> Iterator[None]:
+def watched(folders: Sequence[Path], *, on: bool, browser: bool) -> Iterator[None]:
     """Show runs within this context, if `on`; at its end the page stays until Ctrl-C."""
     if not on:
         yield
         return
     console = Console(highlight=False, stderr=True)
-    with _shown(folders, 0, False, console):
+    with _shown(folders, 0, not browser, console):
         yield
-        console.print("the page stays until Ctrl-C; afterwards: pushcen watch " + " ".join(map(str, folders)))
+        again = shlex.join(["pushcen", "watch", *map(str, folders)])
+        console.print(f"the page stays until Ctrl-C; later: {again}", soft_wrap=True, markup=False)
         _until_interrupted()
 
 
