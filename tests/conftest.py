@@ -1,11 +1,13 @@
 """Settings for all tests: one torch thread, and hypothesis without deadlines, since the machine is shared."""
 
 import logging
+import os
 
 import hypothesis
 import pytest
 import torch
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # as `pushcen peer` has it, before anything imports gRPC
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("pushcen", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("pushcen")

@@ -26,6 +26,7 @@ METHODS = {
     "epidemic": {"receivers": 2},
     "sgp": {"limit": 2, "receivers": 2},
     "rasgp": {},
+    "ad-psgd": {},
 }
 NAMES = ["a", "b", "c", "d"]
 TRAINING = TrainingOptions(batch=8, lr=0.01)

@@ -1,7 +1,7 @@
 """One client: its side of the protocol, its tensors, its random stream. Both worlds drive only this."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pushcen.learning import Learner, Model, State, Work
@@ -59,6 +59,8 @@ class Client(Generic[L]):
         self.peer = peer
         self.learner = learner
         self.rng = rng
+        self.weigh: Callable[[int, Any], int] | None = None
+        """Returns what a message of some weight counts, by its payload; 0: it is not merged. None: its weight."""
 
     def receive(self, envelope: Envelope) -> bool:
         """Take an envelope in, if it is news; merge what has to make room for it. Return whether it was news."""
@@ -71,8 +73,12 @@ class Client(Generic[L]):
         """Start a compute event; return what `step` will merge."""
         event = self.peer.begin()
         self.learner.take()
-        models = [Model(weight, env.part, env.payload) for weight, env in event.models]
-        return Work(event.own, models, event.adopts, senders=[name_of(env.sender) for _, env in event.models])
+        entries = event.models
+        if self.weigh is not None:
+            weighed = [(self.weigh(weight, env.payload), env) for weight, env in entries]
+            entries = [entry for entry in weighed if entry[0]]
+        models = [Model(weight, env.part, env.payload) for weight, env in entries]
+        return Work(event.own, models, event.adopts, senders=[name_of(env.sender) for _, env in entries])
 
     def step(self, work: Work) -> Any:
         """Merge, train, encode: the long part, which may run in another thread while envelopes come in."""
@@ -89,6 +95,8 @@ class Client(Generic[L]):
             self._fold(weight, envelope)
 
     def _fold(self, weight: int, envelope: Envelope) -> None:
+        if self.weigh is not None and not (weight := self.weigh(weight, envelope.payload)):
+            return
         self.learner.fold(weight, envelope.part, envelope.payload)
 
     def save(self: "Client[Learner]", *, optimiser: bool = True) -> State:

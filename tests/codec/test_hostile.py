@@ -19,9 +19,12 @@ from pushcen.codec import (
     Dense,
     Fragment,
     Lean,
+    LowRank,
+    Modulo,
     Payload,
     PayloadError,
     Schema,
+    TopK,
     WithMass,
     accumulate,
     encode,
@@ -30,8 +33,8 @@ from pushcen.codec.wire import HEADER
 from pushcen.models import LeNet
 from tests.codec.models import example
 
-CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0)]
-CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5)]
+CODECS = [Centroids(5), Centroids(32), Dense(), Dense("float16"), Fragment(1, Cut(3)), Lean(2.0), TopK(0.02), TopK(0.5)]
+CODECS += [WithMass(Dense(), 0.5), WithMass(Centroids(5), 0.5), Modulo(3), LowRank(0.9)]
 SCHEMA = Schema.of(example())
 
 
@@ -87,7 +90,7 @@ def test_each_lie_is_named():
     nan, huge = struct.pack("<f", float("nan")), struct.pack("<f", 2.0**61)
     assert "begins with b'XCEN'" in refused(changed(five, 0, b"X"))
     assert "wire version 2" in refused(changed(five, 4, b"\x02"))
-    assert "codec 9" in refused(changed(five, 5, struct.pack("<BH", 9, 0)))
+    assert "codec 99" in refused(changed(five, 5, struct.pack("<BH", 99, 0)))
     assert "clusters = 1: must be" in refused(changed(five, 6, struct.pack("<H", 1)))
     assert "clusters = 257: must be" in refused(changed(five, 6, struct.pack("<H", 257)))
     assert "Centroids(clusters=6" in refused(changed(five, 6, struct.pack("<H", 6)))
@@ -107,6 +110,8 @@ def test_each_lie_is_named():
     assert "spare bytes" in refused(changed(CODECS[4], body + 12, b"\x01"))
     assert "not finite" in refused(changed(CODECS[4], body + 16, nan))
     assert "says which part" in refused(sealed(encode(example(), CODECS[4]).data[: body + 8]))
+    assert "bits = 9: must be" in refused(changed(Modulo(3), 6, struct.pack("<H", 9)))
+    assert "do not end in zero bits" in refused(changed(Modulo(3), len(encode(example(), Modulo(3))) - 1, b"\xff"))
     with_mass = WithMass(five, 0.5)
     for mass in (float("nan"), float("inf"), -0.5, 2.0**61):
         assert "a mass that is" in refused(changed(with_mass, body, struct.pack("<d", mass)))

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Work
+from pushcen.errors import TaskError
+from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Work, noise
 from tests.learning.tasks import tiny_data
 from tests.simulation.test_determinism import Stops, files
 from tests.simulation.worlds import run
@@ -120,6 +121,33 @@ def test_what_draws_nothing_saves_no_state_and_costs_nothing_after_its_first_eve
         before = torch.get_rng_state()
         torch.rand(1)
     assert not torch.equal(torch.get_rng_state(), before)
+
+
+def test_only_what_could_draw_is_looked_at(monkeypatch):
+    seen, look = [], noise._Own.__torch_function__
+
+    def looking(self, func, *given):
+        seen.append(func.__name__)
+        return look(self, func, *given)
+
+    monkeypatch.setattr(noise._Own, "__torch_function__", looking)
+    model = nn.Sequential(Rough(lambda x, _: F.dropout(x, 0.5)), nn.Linear(6, 4))
+    learner = Learner(Task(model, (X, Y)), CentroidUpdate(clusters=4), TrainingOptions(batch=16))
+    learner.step(Work(1, []))
+    assert seen.count("dropout") == seen.count("backward") == learner.steps
+    assert not {"_fused_adam_", "__set__", "numpy"} & set(seen)  # the optimiser's, gradients', the regulariser's
+
+
+def test_a_step_that_fails_leaves_the_stream_where_it_was():
+    learner = Learner(Task(nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Flatten()), (Y[:, None] % 9, Y % 4)))
+    with pytest.raises(TaskError, match="event 1, step 1: Adam"):
+        learner.step(Work(1, []))
+    assert torch.overrides._get_current_function_mode() is None
+    with learner._noise.own(), torch.device("cpu"):  # a mode of the user's own stays above the client's
+        with noise.unseen():
+            drawn = torch.rand(3)
+        assert len(torch.overrides._get_current_function_mode_stack()) == 2
+    assert torch.equal(drawn, torch.rand(3, generator=Learner(learner.task)._noise.generator))
 
 
 def test_an_event_that_fails_is_drawn_for_too():

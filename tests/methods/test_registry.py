@@ -29,11 +29,24 @@ nothing = 5
 """
 
 
-NO_GRAPH = ["pushcen", "push-sum", "async-dfedavg", "swift-random", "divshare", "epidemic", "sgp", "independent"]
+NO_GRAPH = [
+    "pushcen",
+    "push-sum",
+    "async-dfedavg",
+    "swift-random",
+    "divshare",
+    "epidemic",
+    "sgp",
+    "ad-psgd",
+    "spafl",
+    "fedkd",
+    "independent",
+]
+GRAPH = ["swift", "quantized-push-sum", "rasgp", "d-psgd", "choco", "moniqua", "a2cid2", "dspodfl"]
 
 
 def test_all_methods_have_their_names():
-    assert {*NO_GRAPH, "pushcen-lean", "swift", "quantized-push-sum", "rasgp"} <= set(methods())
+    assert {*NO_GRAPH, "pushcen-lean", *GRAPH} <= set(methods())
     assert all(method.name == name for name, method in methods().items())
 
 
@@ -46,9 +59,8 @@ def test_every_method_can_be_made_with_no_option_and_trains(name):
     assert method_named(name).needs_graph is False
 
 
-def test_three_need_a_graph():
-    needing = [name for name, method in methods().items() if method.needs_graph]
-    assert needing == ["swift", "quantized-push-sum", "rasgp"]
+def test_these_need_a_graph():
+    assert [name for name, method in methods().items() if method.needs_graph] == GRAPH
 
 
 @pytest.mark.parametrize(
@@ -126,7 +138,16 @@ REFUSED = [
     ("epidemic", {"receivers": 0}, "receivers = 0"),
     ("sgp", {"limit": -1}, "limit = -1"),
     ("quantized-push-sum", {"codec": "gzip"}, "codec = 'gzip'"),
+    ("choco", {"codec": "modulo"}, "codec = 'modulo': sends only a part"),
+    ("choco", {"gamma": 0}, "gamma = 0: must be a number, above 0 and at most 1"),
+    ("choco", {"gamma": 1.5}, r"gamma = 1\.5"),
+    ("choco", {"rounds": 1}, "rounds = 1"),
+    ("moniqua", {"theta": 0.0}, r"theta = 0\.0: must be a number, 1e-06 or more"),
+    ("moniqua", {"theta": float("inf")}, "theta = inf"),
+    ("moniqua", {"bits": 9}, "bits = 9: must be a whole number from 1 to 8"),
+    ("moniqua", {"bits": 2.0}, r"bits = 2\.0"),
     ("divshare", {"receivers": 0}, "receivers"),
+    ("dspodfl", {"chance": 0.0}, r"chance = 0\.0"),
     ("divshare", {"cut_seed": -1}, "cut_seed = -1"),
 ]
 

@@ -11,7 +11,9 @@ from pushcen.client import Client
 from pushcen.errors import OptionError
 from pushcen.learning import Learner, Task, TrainingOptions, Work
 from pushcen.methods import Place, Swift, SwiftRandom
+from pushcen.methods.per_graph import once_per_graph
 from pushcen.protocol import UNIT, Peer, name_of
+from pushcen.protocol.graphs import swift_coefficients
 from tests.learning.tasks import tiny_data, tiny_model
 
 
@@ -146,13 +148,13 @@ def test_swift_needs_a_graph_that_has_the_client():
         Swift().rules(Place("a", {"a": ("b",), "b": ()}))
 
 
-def test_the_coefficients_of_a_graph_are_worked_out_once_for_all_its_clients():
+def test_the_coefficients_of_a_graph_are_worked_out_once_for_all_its_clients(monkeypatch):
     """A row at a time would make a thousand clients look at all edges a thousand times."""
-    from pushcen.methods.swift import _rows
-
+    seen = []
+    rows = once_per_graph(lambda edges: seen.append(edges) or swift_coefficients(edges))
+    monkeypatch.setattr("pushcen.methods.swift._rows", rows)
     edges, other = graph("random", 12), graph("ring", 5)
-    _rows.cache_clear()
     for name in edges:
         Swift().rules(Place(name, edges))
-    assert _rows.cache_info().misses == 1
+    assert seen == [edges]
     assert len(Swift().rules(Place("0", other)).inbox.neighbours) == 2

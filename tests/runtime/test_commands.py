@@ -59,6 +59,8 @@ def test_certificates_are_made_shown_and_revoked(tmp_path):
         ),
         (["--listen", "127.0.0.1:0", "--insecure", "ann", "--set", "method.name=swift"], "needs a fixed graph"),
         (["--listen", "127.0.0.1:0", "--insecure", "ann", "--set", "method.name=rasgp"], "needs a fixed graph"),
+        (["--listen", "127.0.0.1:0", "--insecure", "ann", "--set", "method.name=choco"], "needs a fixed graph"),
+        (["--listen", "127.0.0.1:0", "--insecure", "ann", "--set", "method.name=a2cid2"], "needs a fixed graph"),
         (
             ["--listen", "127.0.0.1:0", "--insecure", "ann", "--set", "training.per_client.lr=0.1..1"],
             "training.per_client.lr = '0.1..1': is the simulator's; a peer has a training.lr of its own",

@@ -135,9 +135,9 @@ def test_a_message_in_another_codec_is_refused_when_it_arrives_not_when_it_is_me
             payloads = node.client.learner.encode()
             part = max(payloads)
             unknown = bytearray(payloads[part].data)
-            unknown[5] = 9
+            unknown[5] = 99
             start = Reference.of(node.client.learner.model)
-            wrong = {sealed(unknown): "codec 9, which this pushcen does not know"}
+            wrong = {sealed(unknown): "codec 99, which this pushcen does not know"}
             if part:
                 wrong[payloads[1].data] = "must be Fragment"  # another part than the envelope says
             else:

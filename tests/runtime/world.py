@@ -17,6 +17,9 @@ from pushcen.runtime.security.identity import Certified
 
 from .tasks import tiny
 
+WORLDS = []
+"""Those that the story has made."""
+
 QUICK = {"gossip_every": 0.3, "hello_every": 0.5, "hello_timeout": 1.0, "retry_first": 0.1, "retry_last": 0.5}
 
 LIMIT = 300
@@ -24,11 +27,16 @@ LIMIT = 300
 
 
 def run(story, seconds=2 * LIMIT):
-    """Run a test's story, within a limit."""
+    """Run a test's story, within a limit; stop whoever it leaves running, so that one that fails ends as others do."""
 
     async def timed():
-        async with asyncio.timeout(seconds):
-            await story
+        WORLDS.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await story
+        finally:
+            for world in WORLDS:
+                await world.stop()
 
     asyncio.run(timed())
 
@@ -71,6 +79,7 @@ class World:
         self.settings = {**QUICK, **settings}
         self.identity = lambda name: Certified(self.certs(name))
         self.drivers, self.lives, self._stacks = {}, {}, {}
+        WORLDS.append(self)
 
     def certs(self, name):
         return self.folder / "authority" / name

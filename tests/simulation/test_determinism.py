@@ -13,11 +13,31 @@ from pathlib import Path
 import pytest
 
 from pushcen.errors import RunError
-from pushcen.learning import PerClientOptions, ScheduleOptions, TrainingOptions
-from pushcen.methods import DivShare, PushCen, PushCenLean, QuantizedPushSum, Rasgp, Sgp, Swift
+from pushcen.learning import PerClientOptions, ScheduleOptions, SparsityOptions, TrainingOptions
+from pushcen.methods import (
+    A2Cid2,
+    AdPsgd,
+    AsyncDFedAvg,
+    Choco,
+    DivShare,
+    DPsgd,
+    DSpodFL,
+    FedKD,
+    Moniqua,
+    PushCen,
+    PushCenLean,
+    PushSum,
+    QuantizedPushSum,
+    Rasgp,
+    Sgp,
+    SpaFL,
+    Swift,
+    SwiftRandom,
+)
 from pushcen.simulation import (
     METERS,
     CheckpointOptions,
+    ComputeOptions,
     EvaluationOptions,
     ExecutorOptions,
     MeterOptions,
@@ -25,6 +45,7 @@ from pushcen.simulation import (
     NetworkOptions,
     ParticipationOptions,
     Quiet,
+    StalenessOptions,
 )
 from tests.simulation.worlds import norm_task, plain, run
 
@@ -75,10 +96,73 @@ WORLDS = {
         "network": EVERYTHING["network"],
         "collect": "start",
     },
+    "d-psgd": {
+        "method": DPsgd(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "network": NetworkOptions(latency=0.3),
+    },
+    "choco, collected at the start": {
+        "method": Choco(),
+        "neighbours": NeighbourOptions(kind="graph", degree=4),
+        "network": NetworkOptions(bandwidth=3000),
+        "collect": "start",
+    },
+    "moniqua": {
+        "method": Moniqua(theta=0.05, bits=3),
+        "neighbours": NeighbourOptions(kind="graph", degree=4),
+        "network": NetworkOptions(latency=0.1),
+    },
+    "moniqua, nobody waits": {
+        "method": Moniqua(theta=0.05, rounds=False),
+        "neighbours": NeighbourOptions(kind="graph", degree=4),
+        "network": NetworkOptions(latency=0.1),
+    },
+    "ad-psgd": {"method": AdPsgd(), **EVERYTHING},
+    "a2cid2": {"method": A2Cid2(), "neighbours": NeighbourOptions(kind="graph", degree=2), **EVERYTHING},
+    "dspodfl": {
+        "method": DSpodFL(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
+    },
+    "spafl": {"method": SpaFL(receivers=3), **EVERYTHING},
+    "fedkd": {"method": FedKD(receivers=3, rise_over=3), **EVERYTHING},
     "sgp": {"method": Sgp(limit=2, overlap=True, receivers=3), **EVERYTHING},
     "divshare": {
         "method": DivShare(parts=3, receivers=2),
         "neighbours": NeighbourOptions(kind="view", size=4, bound=6),
+    },
+    "by priority": {"neighbours": NeighbourOptions(policy="priority"), **EVERYTHING},
+    "by a bandit": {"neighbours": NeighbourOptions(policy="bandit"), **EVERYTHING},
+    "by a bandit, farewells": {
+        "method": DivShare(parts=3, receivers=2),
+        "neighbours": NeighbourOptions(policy="bandit", kind="view", size=4, bound=6),
+        "participation": ParticipationOptions(churn=0.5, stay=1, away=0.5, farewell=True),
+    },
+    "weighed by age": {
+        "method": SwiftRandom(receivers=2),
+        "staleness": StalenessOptions(half_life=0.5, oldest=1.5),
+        **EVERYTHING,
+    },
+    "folded by age": {
+        "method": AsyncDFedAvg(receivers=3, limit=2, mass="keep"),
+        "staleness": StalenessOptions(half_life=0.5, oldest=1.5),
+        **EVERYTHING,
+    },
+    "not far ahead": {
+        "staleness": StalenessOptions(ahead=2),
+        "compute": ComputeOptions(kind="classes"),
+        **EVERYTHING,
+        "collect": "start",
+    },
+    "sparse, narrow": {
+        "method": PushSum(receivers=3),
+        "sparsity": SparsityOptions(first=0.6, last=0.05, over=6),
+        "network": NetworkOptions(bandwidth=3000, jitter=0.1, backlog=False, loss=0.1),
+    },
+    "sparse, on a graph": {
+        "method": Swift(),
+        "neighbours": NeighbourOptions(kind="graph", degree=2),
+        "sparsity": SparsityOptions(first=0.6, last=0.05, over=6),
     },
 }
 
@@ -108,6 +192,12 @@ def test_references_are_the_same_on_any_number_of_threads(tmp_path):
     found = [run(tmp_path / str(n), workers=n, **options) and files(tmp_path / str(n)) for n in (1, 4)]
     assert found[0] == found[1]
     assert found[0][0]["traffic"]["reference_bytes"] > 0
+
+
+@pytest.mark.parametrize("name", ["by priority", "by a bandit", "not far ahead", "sparse, narrow"])
+def test_options_that_any_method_takes_are_the_same_on_any_number_of_threads(name):
+    options = {"horizon": 3.0, **WORLDS[name]}
+    assert plain(run(workers=1, **options)) == plain(run(workers=4, **options)) != plain(run(horizon=3.0, workers=1))
 
 
 @pytest.mark.parametrize("seed", [3, 4])
@@ -294,10 +384,11 @@ def on_two_nodes(folder):
         assert first["status"] == "interrupted"
         run(place / "moved", workers=1, resume=True, **options)  # from the cluster to this process
         assert files(place / "moved") == files(place / "threads")
-        options = {**WORLDS["lean, folded"], "horizon": 3.0}
-        run(place / "lean", workers=2, **options)
-        run(place / "lean ray", executor=ExecutorOptions("ray", workers=2), **options)
-        assert files(place / "lean ray") == files(place / "lean")
+        for name in ("lean, folded", "a2cid2"):
+            options = {**WORLDS[name], "horizon": 3.0}
+            run(place / name, workers=2, **options)
+            run(place / f"{name} ray", executor=ExecutorOptions("ray", workers=2), **options)
+            assert files(place / f"{name} ray") == files(place / name)
     finally:
         ray.shutdown()
         cluster.shutdown()

@@ -143,7 +143,7 @@ def test_of_many_clients_only_some_evaluations_are_there_whole(tmp_path, monkeyp
     assert ["held" in state for state in states(tmp_path)] == [False, True, False, True, False, True]
 
 
-@pytest.mark.parametrize("broken", ["on", "off first", "files gone"])
+@pytest.mark.parametrize("broken", ["on", "off first", "files gone", "damaged"])
 def test_a_run_goes_on_whatever_became_of_its_record(tmp_path, broken):
     options = {"horizon": 4.0, **EVERYTHING}
     run(tmp_path / "straight", **options)
@@ -151,6 +151,11 @@ def test_a_run_goes_on_whatever_became_of_its_record(tmp_path, broken):
     run(tmp_path / "broken", observer=Stops(2), record=first, **options)
     if broken == "files gone":
         (tmp_path / "broken" / "record" / "events.jsonl").unlink()
+    if broken == "damaged":
+        [state] = (tmp_path / "broken" / "checkpoint").glob("*/state.json")
+        saved = json.loads(state.read_text())
+        saved["engine"]["recorder"]["sizes"] = [1, "2"]
+        state.write_text(json.dumps(saved))
     run(tmp_path / "broken", resume=True, **options)
     one, other = lines(tmp_path / "straight", "events.jsonl"), lines(tmp_path / "broken", "events.jsonl")
     since = other[0]["since"]

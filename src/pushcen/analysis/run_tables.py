@@ -165,6 +165,9 @@ def sweep(groups: Mapping[str, Group], figure: str = "", bases: Mapping[str, str
     return Table("", columns, rows, notes + caveats((label, group.runs) for label, group in groups.items()))
 
 
+_USUAL = "as usual"
+
+
 def forecast_table(found: Forecast) -> Table:
     """Return a table that describes a run before it begins."""
     config, joins, parts, trace = found.config, found.joins, len(found.messages), found.config.participation.trace
@@ -178,6 +181,7 @@ def forecast_table(found: Forecast) -> Table:
         "participation": _changed(config.participation)
         + (f"; online {_range([100 * share for share in found.online])} % of the time" if trace else ""),
         "neighbours": _changed(config.neighbours),
+        **{name: words for name in ("staleness", "sparsity") if (words := _changed(getattr(config, name))) != _USUAL},
         "network": _changed(config.network),
         "a line": f"{_range(found.rates, size)} per unit of time" if max(found.rates) < math.inf else "no limit",
         "compute": _changed(config.compute),
@@ -209,7 +213,7 @@ def _changed(section: Any) -> str:
         for field in fields(section)
         if field.name == "kind" or getattr(section, field.name) != field.default
     ]
-    return ", ".join(changed) or "as usual"
+    return ", ".join(changed) or _USUAL
 
 
 def _range(values: Sequence[float], show: Callable[[float], str] = number) -> str:

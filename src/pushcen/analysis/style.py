@@ -33,6 +33,14 @@ _METHODS = {
     "sgp": Style("#B2182B", (0, (7, 1, 1, 1)), "<", "|"),
     "quantized-push-sum": Style("#4D9221", (0, (5, 1, 1, 1, 1, 1)), ">", "-"),
     "rasgp": Style("#7F3B08", (0, (2, 2)), "p", "x"),
+    "d-psgd": Style("#C51B7D", (0, (10, 3)), "4", "O/"),
+    "choco": Style("#9E9AC8", (0, (3, 2, 1, 2)), "+", "O-"),
+    "moniqua": Style("#969696", (0, (1, 3)), "|", "O|"),
+    "ad-psgd": Style("#1F78B4", (0, (9, 1, 2, 1)), "1", "/o"),
+    "a2cid2": Style("#08306B", (0, (6, 2, 2, 2)), "2", "\\\\o"),
+    "dspodfl": Style("#6BAED6", (0, (4, 3)), "3", "-o"),
+    "spafl": Style("#0B7A75", (0, (1, 2)), "x", "///"),
+    "fedkd": Style("#5B7DB1", (0, (3, 3)), "_", "\\\\\\"),
 }
 _OTHERS = tuple(
     Style(colour, line, marker, hatch)

@@ -137,6 +137,8 @@ class Trivial:
         """Return nothing, as nothing is frozen."""
         return {}
 
+    varies = False
+
     def sizes(self) -> dict[int, int]:
         """Return the size of its one part: 100 bytes."""
         return {0: 100}

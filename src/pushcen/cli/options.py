@@ -57,7 +57,8 @@ _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it ma
             str | None,
             typer.Option(
                 help="method.name: pushcen, pushcen-lean (a tenth of its bytes), push-sum, async-dfedavg, swift, "
-                "swift-random, divshare, epidemic, sgp, quantized-push-sum, rasgp, independent, or module:Class."
+                "swift-random, divshare, epidemic, sgp, quantized-push-sum, rasgp, d-psgd, choco, moniqua, "
+                "ad-psgd, a2cid2, dspodfl, spafl, fedkd, independent, or module:Class."
             ),
         ],
     ),

@@ -105,7 +105,8 @@ def peer(
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
     setup = Setup(
         identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method, config.training,
-        config.runtime, config.seed, client, clients, metrics, certs, moved,
+        config.runtime, config.seed, client, clients, metrics, certs, moved, neighbours=config.neighbours,
+        staleness=config.staleness.in_units(float(config.seconds or 1)), sparsity=config.sparsity,
     )  # fmt: skip
     asyncio.run(run_peer(setup, events, leave=leave))
     sys.stdout.flush()

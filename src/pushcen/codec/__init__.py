@@ -26,6 +26,8 @@ from pushcen.codec.cut import Cut
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
+from pushcen.codec.low_rank import LowRank
+from pushcen.codec.modulo import Modulo
 from pushcen.codec.payload import (
     Payload,
     accumulate,
@@ -39,6 +41,7 @@ from pushcen.codec.payload import (
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codecs
 from pushcen.codec.schema import Entry, Schema
+from pushcen.codec.top_k import TopK
 from pushcen.codec.with_mass import WithMass
 from pushcen.errors import ModelError, OptionError, PayloadError
 
@@ -52,12 +55,15 @@ __all__ = [
     "Entry",
     "Fragment",
     "Lean",
+    "LowRank",
     "ModelError",
+    "Modulo",
     "OptionError",
     "Payload",
     "PayloadError",
     "Reference",
     "Schema",
+    "TopK",
     "WithMass",
     "accumulate",
     "check_values",

@@ -82,6 +82,15 @@ class Codec:
         """Whether what one message leaves out is added to the sender's next."""
         return False
 
+    @property
+    def varies(self) -> bool:
+        """Whether the size of a message depends on its numbers; before it is `fitted`, a size is the most."""
+        return False
+
+    def fitted(self, rows: Rows, schema: Schema) -> Self:  # noqa: ARG002
+        """Return the codec that writes these rows, whose size is that of the message."""
+        return self
+
     @classmethod
     def read(cls, header: Header, body: Bytes) -> Self:  # noqa: ARG003
         """Return the codec that wrote a body, of which nothing is checked but that it arrived as it was sent."""
@@ -90,6 +99,10 @@ class Codec:
     def size(self, schema: Schema) -> int:
         """Return the length of the body in bytes."""
         raise NotImplementedError
+
+    def most(self, schema: Schema) -> int | None:  # noqa: ARG002
+        """Return the length of the longest body, where bodies of equal codecs differ in length; None: they do not."""
+        return None
 
     def write(self, rows: Rows, schema: Schema, body: Bytes) -> None:
         """Encode the rows into `body`, behind which there are `numba_kernels.SPARE` bytes more."""

@@ -212,6 +212,9 @@ def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iter
 
 def _written(rows: Rows, codec: Codec, schema: Schema, reference: Reference | None) -> Payload:
     """Write rows into a message, behind a header."""
+    if codec.varies:
+        rows = list(rows)
+        codec = codec.fitted(rows, schema)
     length, begin = payload_size(schema, codec), HEADER + len(codec.mark)
     data = np.empty(length + numba_kernels.SPARE, np.uint8)
     codec.write(rows, schema, data[begin:])

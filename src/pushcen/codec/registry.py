@@ -5,12 +5,25 @@ from pushcen.codec.codec import MARK, OWN, Codec, own_codecs
 from pushcen.codec.dense import Dense
 from pushcen.codec.fragment import Fragment
 from pushcen.codec.lean import Lean
+from pushcen.codec.low_rank import LowRank
+from pushcen.codec.modulo import Modulo
 from pushcen.codec.numba_kernels import Bytes
+from pushcen.codec.top_k import TopK
 from pushcen.codec.wire import Header
 from pushcen.codec.with_mass import WithMass
 from pushcen.errors import OptionError, PayloadError
 
-NUMBERS: dict[int, type[Codec]] = {1: Centroids, 2: Dense, 3: Dense, 4: Fragment, 5: Lean, 6: WithMass}
+NUMBERS: dict[int, type[Codec]] = {
+    1: Centroids,
+    2: Dense,
+    3: Dense,
+    4: Fragment,
+    5: Lean,
+    6: WithMass,
+    7: TopK,
+    8: Modulo,
+    9: LowRank,
+}
 """The codecs of pushcen, by their numbers on the wire."""
 
 

@@ -12,13 +12,15 @@ from pushcen.config.build import Builder, Registry, Text
 from pushcen.config.config import Config, TaskOptions, plain_method, plain_world
 from pushcen.config.load import load_config, parse_settings, presets, put, read_toml
 from pushcen.errors import ConfigError
-from pushcen.simulation.options import differences, flat
+from pushcen.simulation.options import NeighbourOptions, StalenessOptions, differences, flat
 
 __all__ = [
     "Builder",
     "Config",
     "ConfigError",
+    "NeighbourOptions",
     "Registry",
+    "StalenessOptions",
     "TaskOptions",
     "Text",
     "differences",

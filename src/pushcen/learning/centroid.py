@@ -12,6 +12,7 @@ from pushcen.codec import Centroids, Codec, Payload, Schema, cluster
 from pushcen.codec.clustering import Profile
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.modules import tables_of
+from pushcen.learning.noise import unseen
 from pushcen.learning.pull import Pull
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
@@ -117,21 +118,22 @@ class CentroidUpdate(Update):
         if not (self._strength or self._masked):
             return
         pruned, total, dictionary = 0, 0, self.dictionary
-        for entry, tensor in zip(self.schema.entries, self.schema.tensors(model), strict=True):
-            if not (entry.clustered and entry.size):
-                continue
-            weights, table = tensor.detach(), dictionary.get(entry.name)
-            if table is not None and self._profile == "default" and not table.any():
-                table = None  # neighbours that have no values yet say nothing of where values should be
-            found = cluster(weights, self._clusters, start=table, profile=self._profile, rng=self._rng)
-            values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
-            if self._masked:
-                values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
-            strength = 0.0 if entry.name in self._looked_up else 2 * self._layer_strength(entry.size)
-            layer = Pull(tensor, found.indices, values, found.zero_index, strength)
-            self._layers.append(layer)
-            pruned += self._prune(entry.name, layer) if self._masked else 0
-            total += entry.size
+        with unseen():
+            for entry, tensor in zip(self.schema.entries, self.schema.tensors(model), strict=True):
+                if not (entry.clustered and entry.size):
+                    continue
+                weights, table = tensor.detach(), dictionary.get(entry.name)
+                if table is not None and self._profile == "default" and not table.any():
+                    table = None  # neighbours that have no values yet say nothing of where values should be
+                found = cluster(weights, self._clusters, start=table, profile=self._profile, rng=self._rng)
+                values = found.centroids.clone() if table is None else table.to(weights.device, copy=True)
+                if self._masked:
+                    values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
+                strength = 0.0 if entry.name in self._looked_up else 2 * self._layer_strength(entry.size)
+                layer = Pull(tensor, found.indices, values, found.zero_index, strength)
+                self._layers.append(layer)
+                pruned += self._prune(entry.name, layer) if self._masked else 0
+                total += entry.size
         self._kept = 1 - pruned / total if total else 1.0
         self.after_step()
 
@@ -156,14 +158,16 @@ class CentroidUpdate(Update):
 
     def before_step(self) -> None:
         """Add the regulariser's gradient."""
-        for layer in self._layers:
-            layer.add_gradient()
+        with unseen():
+            for layer in self._layers:
+                layer.add_gradient()
 
     def after_step(self) -> None:
         """Hold pruned weights at zero, whatever the optimiser's momentum says."""
         if self._masked:
-            for layer in self._layers:
-                layer.mask()
+            with unseen():
+                for layer in self._layers:
+                    layer.mask()
 
     def end(self) -> None:
         """Release indices and anchors."""

@@ -50,6 +50,19 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
     return Score(first, total / over, count, tuple(others), tuple(kept) if any(kept) else ())
 
 
+def mean_loss(learner: "Learner", samples: Samples) -> float:
+    """Return the mean loss of a learner's model on some samples.
+
+    >>> from pushcen.learning import Learner, Task
+    >>> learner = Learner(Task(torch.nn.Linear(4, 2), (torch.randn(8, 4), torch.zeros(8).long())))
+    >>> mean_loss(learner, learner.task.train) == score(learner, learner.task.train).loss
+    True
+    """
+    with blaming(f"{learner.client}, validation", learner.frozen.trained):
+        total, over = _note(learner, samples, data.count(samples), ())
+    return total / over if over else math.nan
+
+
 def _note(learner: "Learner", samples: Samples, count: int, tallies: "Sequence[Tally]") -> tuple[float, int]:
     """Show the first `count` samples to all tallies; return the sum of the loss, and over how many it is."""
     gather, total, over = learner.local.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0

@@ -10,6 +10,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from pushcen.errors import TaskError
 from pushcen.learning.flops import StepCost, shape_of
+from pushcen.learning.noise import unseen
 from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update
@@ -55,7 +56,8 @@ class EventOptimiser:
 
     def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: ARG002
         """Release all gradients."""
-        self._optimiser.zero_grad()
+        with unseen():
+            self._optimiser.zero_grad()
 
     def step(self) -> None:
         """Change the weights by their gradients."""
@@ -67,7 +69,8 @@ class EventOptimiser:
             clip_grad_norm_(self._trained, self._clip)
         self._update.before_step()
         try:
-            self._optimiser.step()
+            with unseen():
+                self._optimiser.step()
         except Exception as error:  # such as that of most optimisers on sparse gradients
             raise TaskError(f"{self.where}: {type(self._optimiser).__name__}: {error}") from error
         self._update.after_step()

@@ -13,8 +13,9 @@ from pushcen.codec import Accumulator, Codec, Payload, accumulate, read_referenc
 from pushcen.codec.accumulator import Weight
 from pushcen.errors import DivergenceError, ModelError
 from pushcen.learning import samples as data
-from pushcen.learning.evaluation import rehearse, score, settled
+from pushcen.learning.evaluation import mean_loss, rehearse, score, settled
 from pushcen.learning.frozen import Frozen
+from pushcen.learning.held_out import gain, held_out
 from pushcen.learning.loaders import batch_size, log_loader
 from pushcen.learning.local_training import LocalTraining
 from pushcen.learning.mistakes import all_finite
@@ -52,25 +53,29 @@ class Learner:
         *,
         client: str = "the client",
         seed: int | Sequence[int] = 0,
+        validation: float = 0.0,
     ) -> None:
         task.check(client)
+        self.update = update or Update()
+        task = self.update.adapt(task, client)
         train = data.prepared(task.train, f"the training data of {client}")
         test = None if task.test is None else data.prepared(task.test, f"the test data of {client}", empty=True)
+        *streams, holds = (np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(4))
+        self._held_out: Samples | None = None
+        if validation:
+            train, self._held_out = held_out(train, validation, holds, f"the training data of {client}")
         training = replace(training, batch=batch_size(train, training.batch, TrainingOptions().batch))
         log_loader(train, training.batch, f"the training data of {client}")
         keep_freed_memory()
         self.task, self.metrics = settled(replace(task, train=train, test=test), client)
         self.measures = tuple(one.measure for one in self.metrics)
         self.training, self.client = training, client
-        self.update = update or Update()
         self.device = device_named(training.device)
         self.model = task.model.to(self.device)
         self.frozen = Frozen(self.model, client)
         shared, statistics = self.frozen.leave_out(task.share, self.model), training.batch_norm == "shared"
         self.schema = schema_of(self.model, shared, batch_norm=statistics, client=client)
-        self._batches, self._clustering, drops = (
-            np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(3)
-        )
+        self._batches, self._clustering, drops = streams
         self._noise = Noise(self.model, int(drops.integers(2**63)))
         self.update.prepare(self.schema, training, self._clustering)
         self.update.meet(self.model)
@@ -104,6 +109,11 @@ class Learner:
         """Return the bytes of each part's payload, known before it is encoded."""
         return self.update.sizes()
 
+    @property
+    def varies(self) -> bool:
+        """Whether these are only the most, and each message has a size of its own."""
+        return any(codec.varies for codec in self.update.codecs().values())
+
     def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> None:
         """Refuse a message that is not encoded as this client, by `codecs`, would."""
         self.update.check(part, payload, codecs, self.client)
@@ -136,7 +146,9 @@ class Learner:
     def step(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
         """Run a compute event: merge, train, encode. With `measure`, the outcome has drift and distortion, too."""
         self.frozen.check()
+        held = self._held_out_loss(work)
         flops = self._merge(work)
+        gained = None if held is None else gain(held, mean_loss(self, self._held_out))
         offer = self._offer(work)
         before = self._row() if measure else None
         with self._noise.own():
@@ -155,6 +167,7 @@ class Learner:
             density=self.update.density,
             drift=None if before is None else float((self._row() - before).norm()),
             distortion=self._distortion(payloads) if measure and 0 in payloads and self.update.sends_models else None,
+            gain=gained,
         )
 
     def attempt(self, work: Work, *, encode: bool = True, measure: bool = False) -> Outcome:
@@ -186,6 +199,7 @@ class Learner:
         """
         offers = {} if offer is None else {OFFER: offer}
         references = [read_reference(payload) for payload in (*towards, *offers.values())]
+        self.update.thin(self.events)
         with self._named():
             return {**self.update.encode(self.model, references, gives), **offers}
 
@@ -271,6 +285,10 @@ class Learner:
         """Take a part out of what came, if it is encoded as this client would."""
         self.check(part, payloads[part], codecs)
         return payloads[part]
+
+    def _held_out_loss(self, work: Work) -> float | None:
+        """Return the loss on what is held out, if anything is, and there are messages that might change it."""
+        return mean_loss(self, self._held_out) if self._held_out is not None and work.models else None
 
     def _row(self) -> torch.Tensor:
         return row_of(self.schema, self.model)

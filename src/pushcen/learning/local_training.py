@@ -64,6 +64,7 @@ class LocalTraining:
     ) -> tuple[float, int]:
         """Train for an event, in an order that `draw` decides; return the mean loss and the number of steps."""
         self._model.train()
+        self._update = update
         update.start(self._model)
         self.cost.total = 0.0
         planned = self._training.steps(self.samples)
@@ -76,7 +77,7 @@ class LocalTraining:
             loss = total / stepping.steps
         else:
             loss = self._fit(self._task.fit, stepping, draw, event, planned)
-        optimiser.zero_grad()
+        stepping.zero_grad()
         update.end()
         return loss, stepping.steps
 
@@ -105,7 +106,7 @@ class LocalTraining:
     def _backward(self, inputs: Any, targets: Any, share: float) -> torch.Tensor:
         if self._collation.labels and isinstance(targets, torch.Tensor) and bool((targets == IGNORED).all()):
             raise DivergenceError(f"{self._client}: all labels of a batch are {IGNORED}, which no loss counts")
-        loss = self.loss(inputs, targets)[0]
+        loss = self._update.loss(self._model, self.loss, inputs, targets)
         loss = loss if share == 1 else loss * share
         loss.backward()  # type: ignore[no-untyped-call]
         return loss.detach()
@@ -145,20 +146,20 @@ class LocalTraining:
         """Return what makes a batch of row numbers, for this client's model; `what` names the samples."""
         return data.gatherer(samples, what, self._collation)
 
-    def loss(self, inputs: Any, targets: Any) -> tuple[torch.Tensor, Any]:
+    def loss(self, inputs: Any, targets: Any, model: nn.Module | None = None) -> tuple[torch.Tensor, Any]:
         """Return the loss and the outputs; the loss too under autocast, which knows what needs all of float32.
 
         A model that takes labels gets the targets, unless the user brings a loss. Of outputs with a loss, the logits
         are returned.
         """
-        own = self._brings_loss
+        own, model = self._brings_loss, model or self._model
         labels = {"labels": targets} if self._collation.labels and targets is not None and not own else {}
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._training.autocast == "bfloat16"):
             if isinstance(inputs, dict):
-                outputs = self._model(**inputs, **labels)
+                outputs = model(**inputs, **labels)
             else:
                 several = inputs if isinstance(inputs, tuple | list) else (inputs,)
-                outputs = self._model(*several, **labels)
+                outputs = model(*several, **labels)
             outputs, loss = opened(outputs, labelled=bool(labels))
             if loss is None and targets is None and not own:
                 raise TaskError(

@@ -6,12 +6,12 @@ PyTorch draws it from one generator that all threads share: on several of them n
 import copy
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode_temporarily
 
 GENERATOR = threading.RLock()
 """Whoever sets the state of PyTorch's generator holds this."""
@@ -24,6 +24,7 @@ dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout feature_alph
 scaled_dot_product_attention multi_head_attention_forward lstm gru rnn_tanh rnn_relu fractional_max_pool2d
 """
 _DRAWING = frozenset(_NAMES.split())  # and those in place, with an underscore
+_NOTHING = nullcontext()
 
 
 class _Own(TorchFunctionMode):
@@ -48,6 +49,17 @@ class _Own(TorchFunctionMode):
                 if not torch.equal(drawn, mine):
                     self._generator.set_state(drawn)
                     self.used = True
+
+
+def unseen() -> AbstractContextManager[Any]:
+    """Return a context for what cannot draw, as the step of an optimiser: its calls, most of all, are not looked at.
+
+    >>> with Noise(nn.Linear(2, 1), seed=1).own(), unseen():
+    ...     _get_current_function_mode() is None
+    True
+    """
+    mode = _get_current_function_mode()  # type: ignore[no-untyped-call]
+    return _pop_mode_temporarily() if isinstance(mode, _Own) else _NOTHING
 
 
 class Noise:

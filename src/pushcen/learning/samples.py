@@ -84,8 +84,8 @@ def gatherer(
     if isinstance(samples, tuple):
         pairs = samples
         if collate is None:
-            return lambda rows: (_take(pairs[0], rows), _take(pairs[1], rows))
-        return lambda rows: collation.batch([_take(pairs, row) for row in rows.unbind()], what, collate)
+            return lambda rows: (taken(pairs[0], rows), taken(pairs[1], rows))
+        return lambda rows: collation.batch([taken(pairs, row) for row in rows.unbind()], what, collate)
     if isinstance(samples, ClientData) and collate is None:
         return samples.__getitem__
     fetch = getattr(samples, "__getitems__", lambda rows: [samples[row] for row in rows])  # as PyTorch's loaders do
@@ -142,11 +142,15 @@ def _tensors(values: Any, what: str) -> Any:
     return tuple(_tensors(value, what) for value in values) if isinstance(values, tuple | list) else values
 
 
-def _take(tensors: Any, rows: torch.Tensor) -> Any:
-    """Gather rows, of each if there are several."""
+def taken(tensors: Any, rows: torch.Tensor) -> Any:
+    """Gather rows, of each if there are several.
+
+    >>> taken((torch.arange(4), {"a": torch.arange(4)}), torch.tensor([2, 0]))
+    (tensor([2, 0]), {'a': tensor([2, 0])})
+    """
     if isinstance(tensors, dict):
-        return {key: _take(value, rows) for key, value in tensors.items()}
-    return tuple(_take(value, rows) for value in tensors) if isinstance(tensors, tuple | list) else tensors[rows]
+        return {key: taken(value, rows) for key, value in tensors.items()}
+    return tuple(taken(value, rows) for value in tensors) if isinstance(tensors, tuple | list) else tensors[rows]
 
 
 def _lengths(tensors: Any) -> list[int]:

@@ -4,8 +4,9 @@ This base is what the dense methods need: nothing, and the whole model in float3
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from pushcen.codec import (
     Payload,
     Reference,
     Schema,
+    TopK,
     accumulate,
     codecs,
     encode,
@@ -27,10 +29,14 @@ from pushcen.codec import (
 from pushcen.errors import OptionError, PayloadError
 from pushcen.learning.residual import Residual
 from pushcen.learning.rows import row_of
+from pushcen.learning.sparsity import SparsityOptions
+from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.work import Payloads, State, Work
 from pushcen.locate import locate
 
+LossOf = Callable[[Any, Any, nn.Module], tuple[torch.Tensor, Any]]
+"""Returns the task's loss, and the outputs, of a model, for inputs and targets."""
 OFFERED = Centroids(clusters=32)
 """How a model is sent that is offered as a reference: fine enough, and whole in one message."""
 
@@ -50,6 +56,9 @@ class Update:
     """Whether a message is a model, or a part of one, which can be compared with the model that it was made of."""
     spread = 0
     """Over how many pushes of the usual mass what messages leave out is made up for; 0: with the next, whatever its."""
+    sparsity: SparsityOptions | None = None
+    """How many numbers of a model messages have, if that changes: `sparse` sets it."""
+    _sends: Codec = Dense()
     _residual: Residual | None = None
 
     @property
@@ -58,6 +67,10 @@ class Update:
         if self._residual is None:
             self._residual = Residual(self.spread)
         return self._residual
+
+    def adapt(self, task: Task, client: str) -> Task:
+        """Return the task that is trained, before anything is done with it: with parameters of the method's, say."""
+        return task
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""
@@ -104,6 +117,10 @@ class Update:
     def start(self, model: nn.Module) -> None:
         """Look at the merged model, before training."""
 
+    def loss(self, model: nn.Module, loss_of: LossOf, inputs: Any, targets: Any) -> torch.Tensor:
+        """Return the loss that a batch is trained by; `loss_of` returns the task's, and outputs, for any model."""
+        return loss_of(inputs, targets, model)[0]
+
     def before_step(self) -> None:
         """Change the gradients of the model that `start` saw, before the optimiser sees them."""
 
@@ -115,7 +132,12 @@ class Update:
 
     def codecs(self) -> dict[int, Codec]:
         """Return how each part is encoded: 0 is the whole model."""
-        return {0: Dense()}
+        return {0: self._sends}
+
+    def thin(self, events: int) -> None:
+        """Send as many numbers as the sparsity says after so many compute events, if there is one."""
+        if self.sparsity is not None:
+            self._sends = TopK(self.sparsity.share(events))
 
     def encode(self, model: nn.Module, towards: Sequence[Reference] = (), gives: int = 0) -> Payloads:
         """Make what is sent; keep what it leaves out, where the codec of the whole model wants that back.
@@ -162,9 +184,10 @@ class Update:
         codec = codecs.get(part)
         if codec is None or payload.codec != codec:
             raise PayloadError(f"{client} got part {part} as {payload.codec}: must be {codec}")
-        if codec.from_start != (payload.reference is not None) or (codec.from_start and not self.base(payload)):
+        from_start = codec.from_start and self.sends_models
+        if from_start != (payload.reference is not None) or (from_start and not self.base(payload)):
             told = f"model {payload.reference.hex()}" if payload.reference else "no model"
-            must = "one that it has" if codec.from_start else "none"
+            must = "one that it has" if from_start else "none"
             raise PayloadError(f"{client} got the difference to {told}: must be to {must}")
 
     def base(self, payload: Payload) -> Reference | None:
@@ -186,6 +209,13 @@ class Update:
         """Count what an event of so many steps costs beside training and merging."""
         return 0.0
 
+    def exported(self, tensors: Mapping[str, torch.Tensor], *, shared: bool = False) -> dict[str, torch.Tensor]:
+        """Return the tensors of the user's own model, by its own names, out of those of the model that is trained.
+
+        With `shared` it is the model that all clients share, where that is another one.
+        """
+        return dict(tensors)
+
     def save(self, whole: bool = True) -> State:
         """Return the state that `restore` takes; without what was folded, unless `whole`."""
         return self.residual.save()
@@ -201,11 +231,26 @@ class CodedUpdate(Update):
     def __init__(self, codec: Codec, *, moves: bool = False, spread: int = 0) -> None:
         if not codec.whole:
             raise OptionError(f"codec = {codec.name!r}: sends only a part of a model; must send all of it")
-        self._codec, self.moves, self.spread = codec, moves, spread
+        self._sends, self.moves, self.spread = codec, moves, spread
 
-    def codecs(self) -> dict[int, Codec]:
-        """Send by the codec."""
-        return {0: self._codec}
+
+def sparse(update: Update, sparsity: SparsityOptions | None, method: str) -> Update:
+    """Make the update of a method send as many numbers of a model as `sparsity` says; refuse one that sends no models.
+
+    >>> sparse(Update(), SparsityOptions(first=0.5), "epidemic").codecs()
+    {0: TopK(share=0.5)}
+    """
+    if sparsity is None or not sparsity.given:
+        return update
+    if type(update).codecs is not Update.codecs or update._sends != Dense():
+        key, value = sparsity.given
+        raise OptionError(
+            f"sparsity.{key} = {value!r}: {method} does not send whole dense models, from which numbers could be left "
+            "out; must be 1.0"
+        )
+    update.sparsity = sparsity
+    update.thin(0)
+    return update
 
 
 def codec_named(name: str) -> Codec:

@@ -61,6 +61,8 @@ class Outcome:
     """Why the event failed, if it did; the learner is then as it was before it."""
     trains: bool = True
     """Whether the learner still trains, or has given up after too many failures."""
+    gain: float | None = None
+    """What part of the loss on held-out samples merging has taken away, from -1 to 1; None if that was not measured."""
 
 
 @dataclass(frozen=True)

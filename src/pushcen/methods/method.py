@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from pushcen.errors import OptionError
 from pushcen.learning import Update
-from pushcen.protocol import Rules
+from pushcen.protocol import Fixed, Rules
+from pushcen.protocol.graphs import check_two_way, metropolis_weights
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,21 @@ class Place:
             )
         return self.edges[self.me]
 
+    def metropolis(self, method: "Method", scale: float = 1.0) -> Fixed:
+        """Return Metropolis weights on the fixed two-way graph that a method needs; refuse a place that has none.
+
+        Neighbours weigh `scale` / (1 + the larger degree of both ends).
+
+        >>> from pushcen.methods import DPsgd
+        >>> weights = Place("a", {"a": ("b",), "b": ("a",)}).metropolis(DPsgd())
+        >>> weights.of(0, "b") == weights.own(0)
+        True
+        """
+        self.neighbours(method)
+        assert self.edges is not None
+        check_two_way(self.edges, self.me, method.name)
+        return Fixed(metropolis_weights(self.edges, self.me, scale))
+
 
 @dataclass(frozen=True)
 class Method:
@@ -55,8 +71,17 @@ class Method:
     """Whether it draws its receivers anew at every push, among all, and so works on no fixed graph."""
     needs_order: ClassVar[bool] = False
     """Whether it only works where every message arrives, once, in the order in which its sender sent them."""
+    exchanges: ClassVar[bool] = False
+    """Whether it asks others for an answer that both move by: such an answer must not be withdrawn."""
     needs_everybody: ClassVar[bool] = False
     """Whether it only works where all clients are there from the beginning to the end."""
+    meters: ClassVar[tuple[str, ...]] = ()
+    """The meters that are on beside those of `meters.names`, by name: what must be known of it."""
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a client waits for a message of each neighbour before its next event."""
+        return False
 
     @property
     def moves(self) -> int | None:

@@ -8,17 +8,25 @@ from importlib.metadata import entry_points
 
 from pushcen.errors import OptionError, PushcenError
 from pushcen.locate import locate
+from pushcen.methods.a2cid2 import A2Cid2
+from pushcen.methods.ad_psgd import AdPsgd
 from pushcen.methods.async_dfedavg import AsyncDFedAvg
+from pushcen.methods.choco import Choco
+from pushcen.methods.d_psgd import DPsgd
 from pushcen.methods.divshare import DivShare
+from pushcen.methods.dspodfl import DSpodFL
 from pushcen.methods.epidemic import Epidemic
+from pushcen.methods.fedkd import FedKD
 from pushcen.methods.independent import Independent
 from pushcen.methods.lean import PushCenLean
 from pushcen.methods.method import Method
+from pushcen.methods.moniqua import Moniqua
 from pushcen.methods.push_sum import PushSum
 from pushcen.methods.pushcen import PushCen
 from pushcen.methods.quantized_push_sum import QuantizedPushSum
 from pushcen.methods.rasgp import Rasgp
 from pushcen.methods.sgp import Sgp
+from pushcen.methods.spafl import SpaFL
 from pushcen.methods.swift import Swift, SwiftRandom
 
 _HERE: tuple[type[Method], ...] = (
@@ -33,6 +41,14 @@ _HERE: tuple[type[Method], ...] = (
     Sgp,
     QuantizedPushSum,
     Rasgp,
+    DPsgd,
+    Choco,
+    Moniqua,
+    AdPsgd,
+    A2Cid2,
+    DSpodFL,
+    SpaFL,
+    FedKD,
     Independent,
 )
 GROUP = "pushcen.methods"

@@ -3,33 +3,16 @@
 Rapid Decentralized Federated Learning via Wait-Free Model Communication, https://arxiv.org/abs/2210.14026
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar
 
 from pushcen.errors import OptionError
 from pushcen.methods.method import Method, Place
+from pushcen.methods.per_graph import once_per_graph
 from pushcen.protocol import Equal, Fixed, KeepLatest, Rules, Whole
 from pushcen.protocol.graphs import swift_coefficients
 
-
-class _Same:
-    """A graph as a key: the same object, not an equal one, so that a client's row does not cost a look at all edges."""
-
-    def __init__(self, edges: Mapping[str, Sequence[str]]) -> None:
-        self.edges = edges
-
-    def __hash__(self) -> int:
-        return id(self.edges)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.edges is self.edges
-
-
-@lru_cache(maxsize=1)
-def _rows(graph: _Same) -> dict[str, dict[str, int]]:
-    return swift_coefficients(graph.edges)
+_rows = once_per_graph(swift_coefficients)
 
 
 @dataclass(frozen=True)
@@ -61,7 +44,7 @@ class Swift(Method):
             )
         if place.me not in place.edges:
             raise OptionError(f"neighbours: the graph has no {place.me}")
-        row = _rows(_Same(place.edges))[place.me]
+        row = _rows(place.edges)[place.me]
         return Rules(KeepLatest(tuple(row), place.start, self.every), Fixed(row), Whole(receivers=0))
 
 

@@ -6,21 +6,28 @@ payload is an opaque handle. Time, sockets and durable storage belong to whoever
 """
 
 from pushcen.protocol.audit import Audit, Imbalance, Violation, audit
+from pushcen.protocol.exchange import ANSWER, Ask, AtOnce, answer_to
 from pushcen.protocol.mailbox import Event, Receipt
 from pushcen.protocol.messages import UNIT, Answer, Contact, Envelope, Farewell, PeerId, epoch_of, name_of, peer_id
 from pushcen.protocol.neighbours import BoundedView, FixedGraph, NeighbourChoice, Online, RandomNeighbours
 from pushcen.protocol.peer import Peer
-from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Nobody, NoInbox, Rules, Whole
+from pushcen.protocol.policies import ByBandit, ByPriority, NeighbourPolicy
+from pushcen.protocol.rules import Buffer, Fragments, KeepLatest, Nobody, NoInbox, Rounds, Rules, Whole
 from pushcen.protocol.weights import ByMass, Equal, EvenSplit, Fixed
 from pushcen.protocol.wire import from_bytes, to_bytes
 
 __all__ = [
+    "ANSWER",
     "UNIT",
     "Answer",
+    "Ask",
+    "AtOnce",
     "Audit",
     "BoundedView",
     "Buffer",
+    "ByBandit",
     "ByMass",
+    "ByPriority",
     "Contact",
     "Envelope",
     "Equal",
@@ -33,6 +40,7 @@ __all__ = [
     "Imbalance",
     "KeepLatest",
     "NeighbourChoice",
+    "NeighbourPolicy",
     "NoInbox",
     "Nobody",
     "Online",
@@ -40,9 +48,11 @@ __all__ = [
     "PeerId",
     "RandomNeighbours",
     "Receipt",
+    "Rounds",
     "Rules",
     "Violation",
     "Whole",
+    "answer_to",
     "audit",
     "epoch_of",
     "from_bytes",

@@ -1,4 +1,4 @@
-"""Fixed directed graphs, and SWIFT's coefficients on them.
+"""Fixed directed graphs, and coefficients on them: Metropolis weights, and SWIFT's.
 
 A graph is a plain mapping: every name with the names it pushes to. networkx is imported when one is built.
 """
@@ -124,6 +124,34 @@ def check_connected(edges: Mapping[str, Sequence[str]], *, strict: bool = True) 
     warnings.warn(message, stacklevel=2)
 
 
+def check_two_way(edges: Mapping[str, Sequence[str]], name: str, who: str) -> None:
+    """Refuse a graph on which an edge out of `name` has no way back, which `who` needs.
+
+    >>> check_two_way({"a": ("b",), "b": ()}, "a", "SWIFT")
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: graph: edge a -> b has no way back: SWIFT needs both directions, ...
+    """
+    for other in edges[name]:
+        if name not in edges.get(other, ()):
+            raise OptionError(
+                f"graph: edge {name} -> {other} has no way back: {who} needs both directions, and a graph of your "
+                "own must have them (docs/simulation.md#graphs)"
+            )
+
+
+def metropolis_weights(edges: Mapping[str, Sequence[str]], name: str, scale: float = 1.0) -> dict[str, int]:
+    """Return what the neighbours of `name` weigh, in quanta of a UNIT; its own model has the rest.
+
+    It is `scale` / (1 + the larger degree of both ends), the same in both directions: all rows and columns sum to one.
+
+    >>> weights = metropolis_weights(star(["hub", "a", "b", "c"]), "a")
+    >>> {other: weight / UNIT for other, weight in weights.items()}
+    {'hub': 0.25}
+    """
+    mine, unit = len(edges[name]), int(scale * UNIT)
+    return {other: unit // (1 + max(mine, len(edges[other]))) for other in edges[name]}
+
+
 def swift_coefficients(edges: Mapping[str, Sequence[str]]) -> dict[str, dict[str, int]]:
     """Return SWIFT's weights of each client's neighbours, in quanta of a UNIT; its own model has the rest.
 
@@ -134,13 +162,8 @@ def swift_coefficients(edges: Mapping[str, Sequence[str]]) -> dict[str, dict[str
     >>> {other: weight / UNIT for other, weight in rows["hub"].items()}, rows["a"]["hub"] / UNIT
     ({'a': 0.25, 'b': 0.25, 'c': 0.25}, 0.25)
     """
-    for name, others in edges.items():
-        for other in others:
-            if name not in edges.get(other, ()):
-                raise OptionError(
-                    f"graph: edge {name} -> {other} has no way back: SWIFT needs both directions, and a graph of your "
-                    "own must have them (docs/simulation.md#graphs)"
-                )
+    for name in edges:
+        check_two_way(edges, name, "SWIFT")
     fixed: dict[str, dict[str, Fraction]] = {name: {} for name in edges}
     for degree in sorted({len(others) for others in edges.values()}, reverse=True):
         group = [name for name in edges if len(edges[name]) == degree]

@@ -54,6 +54,10 @@ class Mailbox(Protocol):
     replaced: int  # how many envelopes a newer one of their sender has replaced, ever
     evicted: int  # how many had to make room
 
+    @property
+    def ready(self) -> bool:
+        """Whether the next event may begin, or has to wait for somebody."""
+
     def put(self, envelope: Envelope, /) -> Receipt:
         """Take an envelope in, if it is news. What is refused changes nothing."""
 

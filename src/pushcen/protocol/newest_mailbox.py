@@ -44,6 +44,7 @@ class NewestMailbox:
         "folded",
         "replaced",
     )
+    ready = True
 
     def __init__(self, credited: Tops, weights: Weights, limit: int = 0, keep: bool = True) -> None:
         self._credited = credited

@@ -106,6 +106,11 @@ class Peer(Sender):
         return peer
 
     @property
+    def ready(self) -> bool:
+        """Whether the next event may begin, by the inbox rule, or waits for what a neighbour sends."""
+        return self._mailbox.ready
+
+    @property
     def waiting(self) -> int:
         """The mass that was accepted and is not held yet: in the mailbox, folded, or taken by the running event."""
         return self._mailbox.mass() + (self._taken or 0) + (self._mailbox.folded if self._mass else 0)
@@ -241,10 +246,7 @@ class Peer(Sender):
         return Farewell(self.me, {PeerId(link): top >> SHIFT for link, top in self.credited.items() if top >> SHIFT})
 
     def hand_over(self, heirs: Sequence[Contact], payload: Payload) -> list[Envelope]:
-        """Push all that a leaving peer holds to its heirs, and serve again whatever is owed.
-
-        What `most` keeps back is pushed when more is confirmed.
-        """
+        """Push all that a leaving peer holds to its heirs, serve again what is owed; later, what `most` keeps back."""
         self._check("leaving")
         check_receivers(heirs, (), self.me, self._mass)
         if not self._mass:  # what an older ledger holds cannot be given to anybody

@@ -12,6 +12,7 @@ from pushcen.errors import OptionError
 from pushcen.protocol.mailbox import Mailbox, Tops
 from pushcen.protocol.messages import Envelope, Payload, PeerId, peer_id
 from pushcen.protocol.newest_mailbox import NewestMailbox
+from pushcen.protocol.round_mailbox import RoundMailbox
 from pushcen.protocol.simple_mailboxes import ClosedMailbox, EveryMailbox, LatestMailbox
 from pushcen.protocol.weights import ByMass, Weights
 
@@ -69,6 +70,21 @@ class KeepLatest:
         """Make a mailbox that has the common start of every neighbour."""
         start = [Envelope(peer_id(name, 0), me, 0, 0, 0, self.start) for name in self.neighbours]
         return LatestMailbox(credited, weights, start, self.every, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """One envelope of each of `neighbours` at a time: an event waits until all of them are there (`Peer.ready`).
+
+    So rounds are kept, by neighbours, on a fixed graph on which every message arrives, once and in order, and nobody
+    goes. A neighbour is one round ahead at most.
+    """
+
+    neighbours: tuple[str, ...]
+
+    def open(self, _me: PeerId, credited: Tops, weights: Weights) -> Mailbox:
+        """Make a mailbox that is ready for the first round."""
+        return RoundMailbox(credited, weights, self.neighbours)
 
 
 @dataclass(frozen=True, slots=True)

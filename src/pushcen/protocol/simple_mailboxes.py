@@ -37,6 +37,11 @@ class EveryMailbox:
         self._destroyed = 0
         self.folded = self.replaced = self.evicted = 0
 
+    @property
+    def ready(self) -> bool:
+        """Whether the next event may begin: always."""
+        return True
+
     def put(self, envelope: Envelope) -> Receipt:
         """Take an envelope in, if it is news, beside what its sender sent before."""
         link, sequence, total = envelope.link, envelope.sequence, envelope.total

@@ -47,14 +47,15 @@ def export_model(
 
 
 def _maker(config: Config) -> MakeLearner:
-    return MakeLearner(config.task_function(), config.method, config.training, config.clients, config.seed)
+    return MakeLearner.of(config, config.task_function())
 
 
 def _of_client(config: Config, client: int, state: State, whole: bool) -> tuple[dict[str, torch.Tensor], str]:
     """Return a client's model, and the fingerprint of the frozen part that it lacks."""
     base = state.plain.get("frozen", "")
     if not (whole and base):
-        return {name: tensor.contiguous() for name, tensor in part_of("model", state.tensors).items()}, base
+        tensors = config.method.update().exported(part_of("model", state.tensors))
+        return {name: tensor.contiguous() for name, tensor in tensors.items()}, base
     learner = _maker(config)(client)
     learner.restore(state)
     return _tensors(learner, whole)
@@ -76,16 +77,17 @@ def _reference(config: Config, saved: checkpoint.Saved, whole: bool) -> tuple[di
             tensors = learner.schema.tensors(learner.model)
             for (entry, place), tensor in zip(learner.schema.slices, tensors, strict=True):
                 tensor.copy_(row[place].view(entry.shape))
-        return _tensors(learner, whole)
+        return _tensors(learner, whole, shared=True)
     finally:
         runs.close()
 
 
-def _tensors(learner: Learner, whole: bool) -> tuple[dict[str, torch.Tensor], str]:
+def _tensors(learner: Learner, whole: bool, *, shared: bool = False) -> tuple[dict[str, torch.Tensor], str]:
     """Return a learner's model, each tensor by itself, as a file needs them; without what is frozen, unless `whole`."""
     state = {name: one for name, one in learner.model.state_dict().items() if isinstance(one, torch.Tensor)}
     kept, base = (state, "") if whole else (learner.frozen.without_fixed(state), learner.frozen.base)
-    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in kept.items()}, base
+    tensors = learner.update.exported(kept, shared=shared)
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}, base
 
 
 def _example(config: Config, tensors: dict[str, torch.Tensor], file: Path, base: str) -> str:

@@ -4,7 +4,8 @@ import statistics
 from dataclasses import dataclass, replace
 
 from pushcen.config import Config
-from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task
+from pushcen.learning import Learner, TaskFunction, TrainingOptions, build_task, sparse
+from pushcen.learning.held_out import held_count
 from pushcen.learning.loaders import batch_size
 from pushcen.learning.samples import count
 from pushcen.simulation.options.clients import client_training
@@ -39,7 +40,7 @@ class Forecast:
     parameters: int
     model_bytes: int
     messages: list[int]
-    """Bytes of a message; of each of its parts, where a model is sent in parts."""
+    """Bytes of a message; of each of its parts, where a model is sent in parts. A mean, where they change over time."""
     receivers: float
     """To how many others a push goes, or each of its parts; a mean."""
     memory: float
@@ -67,11 +68,14 @@ def forecast(config: Config, task: TaskFunction | None = None) -> Forecast:
     trace, lines = config.availability(), config.lines()
     online = [trace[client].share if trace else 1.0 for client in looked]
     spans = [max(0.0, config.horizon - joins.get(client, 0.0)) * online[at] for at, client in enumerate(looked)]
-    events = [int(span / pace) for span, pace in zip(spans, paces, strict=True)]
+    slowest = max(paces) if config.method.rounds else 0.0  # at whose pace all go, if they wait for each other
+    events = [int(span / max(pace, slowest)) for span, pace in zip(spans, paces, strict=True)]
     scale = config.clients / len(looked)
     model_bytes = sum(tensor.numel() * tensor.element_size() for tensor in first.model.state_dict().values())
     own_bytes = sum(tensor.nbytes for tensor in first.frozen.without_fixed(first.model.state_dict()).values())
     messages, receivers = list(first.sizes().values()), _receivers(config)
+    if config.sparsity.given and any(events):
+        messages = [_mean_message(config, first, events)]
     return Forecast(
         config,
         samples,
@@ -100,14 +104,24 @@ def _clients(config: Config, function: TaskFunction, looked: range) -> tuple[Lea
     for client in looked:
         task = build_task(function, client, config.clients, config.seed)
         if learner is None:
-            learner = Learner(task, config.method.update(), _training(config, client), client=f"client {client}")
-        samples.append(count(task.train))
+            update = sparse(config.method.update(), config.sparsity, config.method_name)
+            learner = Learner(task, update, _training(config, client), client=f"client {client}")
+        known = count(task.train)
+        samples.append(known - held_count(known, config.neighbours.held_out))
         training = _training(config, client)
         batch = batch_size(task.train, training.batch, TrainingOptions().batch)
         steps.append(replace(training, batch=batch).steps(samples[-1]))
         tests.append(count(task.test) if task.test is not None else 0)
     assert learner is not None
     return learner, samples, tests, steps
+
+
+def _mean_message(config: Config, learner: Learner, events: list[int]) -> int:
+    """Return the mean bytes of all messages, each as long as the sparsity says, where clients have so many events."""
+    changing = range(1, min(config.sparsity.over, max(events)) + 1)
+    first = [config.sparsity.message_bytes(learner.schema, event) for event in changing]
+    total = sum(sum(first[:count]) + max(count - len(first), 0) * first[-1] for count in events)
+    return round(total / sum(events))
 
 
 def _training(config: Config, client: int) -> TrainingOptions:
@@ -119,10 +133,11 @@ def _receivers(config: Config) -> float:
     drawn = getattr(config.method, "receivers", None)
     if graph is not None and (config.method.needs_graph or drawn is not None):
         degree = statistics.fmean(len(to) for to in graph.at(0.0).values())
-        return degree if drawn is None else min(degree, drawn)
+        return degree * getattr(config.method, "chance", 1.0) if drawn is None else min(degree, drawn)
     return min(drawn or 0, config.clients - 1)
 
 
 def _client_memory(config: Config, model: int, message: int) -> int:
     waiting = min(getattr(config.method, "limit", 0) or config.clients, config.clients)
+    waiting = 0 if config.method.exchanges else waiting
     return model * (1 + config.training.memory_factor) + waiting * message

@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from pushcen.errors import PushcenError
-from pushcen.protocol import Envelope, name_of
+from pushcen.protocol import ANSWER, Envelope, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.durable import DurablePeer
@@ -23,10 +23,10 @@ from pushcen.runtime.wire.pieces import write_piece
 
 OUTCOMES = {
     "news", "old", "malformed", "oversized", "payload", "mass", "epoch", "rate", "busy", "timeout", "run", "version",
-    "record", "leaving", "starting", "generation", "internal", "reference",
+    "record", "leaving", "starting", "generation", "internal", "reference", "unasked",
 }  # fmt: skip
 """What may become of a push that is answered. Anything else that a receiver says counts as one thing: other."""
-_USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference")  # refusals that need no words
+_USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference", "unasked")  # refusals that need no words
 _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # refusals of a reference that may pass
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
@@ -99,7 +99,7 @@ class Channels:
         self._members, self._log, self._metrics = shared.members, shared.log, shared.metrics
         self._lines: dict[str, Line] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
-        self._waiting: dict[str, dict[int, Envelope]] = {}
+        self._waiting: dict[str, dict[tuple[int, int], Envelope]] = {}
         self._budget = Budget(self._settings.memory_mb << 20)
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -126,14 +126,17 @@ class Channels:
             await channel.close()
 
     def send(self, envelopes: Iterable[Envelope]) -> None:
-        """Push envelopes, each in its own time. A newer one to the same receiver takes the place of one that waits."""
+        """Push envelopes, each in its own time.
+
+        A newer one to the same receiver takes the place of one that waits; but for answers, each of which is half done.
+        """
         for envelope in envelopes:
             name = name_of(envelope.receiver)
-            waits = self._waiting.get(name)
-            if waits is not None:
-                waits[envelope.part] = envelope
+            place = (envelope.part, envelope.sequence if envelope.part == ANSWER else 0)
+            if name in self._waiting:
+                self._waiting[name][place] = envelope
                 continue
-            self._waiting[name] = {envelope.part: envelope}
+            self._waiting[name] = {place: envelope}
             self._spawn(self._deliver(name))
 
     async def gossip(self, name: str) -> None:

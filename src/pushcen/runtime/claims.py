@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from google.protobuf.message import DecodeError
 
 from pushcen.errors import CertificateError
-from pushcen.protocol import Envelope, Peer, epoch_of, name_of
+from pushcen.protocol import ANSWER, Envelope, Peer, epoch_of, name_of
 from pushcen.protocol.messages import LIMIT, check_id, peer_id
 from pushcen.runtime.members import Member
 from pushcen.runtime.network import SHIFT
@@ -99,7 +99,7 @@ class Claims:
         name, progress = word.name, word.progress
         if envelope.sender != f"{name}/{progress.epoch}":
             raise CertificateError(f"{envelope.sender} pushes with the word of {name}/{progress.epoch}")
-        if progress.sequence < envelope.sequence:
+        if envelope.part != ANSWER and progress.sequence < envelope.sequence:  # an answer has its question's number
             raise CertificateError(f"{envelope.sender} pushes {envelope.sequence} and signs {progress.sequence}")
         return word
 

@@ -7,10 +7,11 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from pushcen.protocol import UNIT, Contact
+from pushcen.protocol import UNIT, Ask, Contact
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.epochs import NextEpoch
+from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.meeting import Meeting
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.security.records import farewell_fields
@@ -34,6 +35,8 @@ class Driver:
         self.epochs = NextEpoch(node, me, self.channels, self.trainer, shared, join, self.stopping)
         self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
         self._members, self._log = shared.members, shared.log
+        if isinstance(me.peer.rules.outbox, Ask):
+            node.exchanging = self.trainer.exchanging = Exchanging(me, self.channels, shared)
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
@@ -53,6 +56,8 @@ class Driver:
     async def close(self, grace: float) -> bool:
         """Hang up; return whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
         await self.channels.close()
+        if self.node.exchanging is not None:
+            self.node.exchanging.close()
         return await self.trainer.close(grace)
 
     async def _live(self, events: int | None, leave: bool) -> None:

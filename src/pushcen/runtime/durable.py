@@ -98,7 +98,7 @@ class DurablePeer:
             self._durable, self._committed, self.past = state["credited"], reached, past
             self.claims.saved(words)
             if client is not self.client:
-                self.client = client
+                client.weigh, self.client = self.client.weigh, client
                 if entering is not None:
                     self.records.enter(entering)
                     self._members.restart(monotonic())

@@ -35,6 +35,8 @@ def describe(method: Method, training: TrainingOptions, learner: Learner, seed: 
             about[f"method.{field.name}"] = str(value)
     entries = learner.schema.entries
     about |= {f"schema.{entry.name}": str(entry).removeprefix(entry.name + " ") for entry in entries}
+    if learner.update.sparsity is not None:
+        about["sparsity"] = "top-k"
     for part, codec in learner.update.codecs().items():
         key = f"codec.{part}" if part else "codec"
         if codec.mark:

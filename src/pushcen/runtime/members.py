@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pushcen.errors import OptionError
-from pushcen.protocol import Contact, PeerId, epoch_of, name_of
+from pushcen.protocol import Contact, NeighbourPolicy, PeerId, epoch_of, name_of
 from pushcen.protocol.messages import check_id
 from pushcen.references import ReferenceName
 from pushcen.runtime.network import check_name
@@ -50,6 +50,7 @@ class Members:
         self.lost: dict[str, str] = {}  # where those listened that were given up
         self._settings = settings
         self._rng = rng
+        self.policy: NeighbourPolicy[str] | None = None  # which of the view are picked, if not any
         self._view: list[str] = []
 
     def online(self) -> list[Member]:
@@ -69,6 +70,8 @@ class Members:
         others = sorted(online.difference(view))
         self._rng.shuffle(others)
         self._view = view = view + others[: self._settings.view - len(view)]
+        if self.policy is not None:
+            return self.policy.pick(self.me, view, k)
         return self._rng.sample(view, min(k or len(view), len(view)))
 
     def meet(self, name: str, address: str, now: float, owed: Callable[[str], bool] = lambda _: False) -> Member | None:

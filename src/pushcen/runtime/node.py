@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Mapping
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from pushcen.codec import Payload
 from pushcen.errors import CertificateError, OptionError, ProtocolError
@@ -17,6 +18,9 @@ from pushcen.runtime.network import generation_of
 from pushcen.runtime.offers import read_holds
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
+
+if TYPE_CHECKING:
+    from pushcen.runtime.exchange import Exchanging
 
 
 class Received(dict[int, Payload]):
@@ -37,6 +41,7 @@ class PeerNode:
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
         self._record = Signed()
         self._recorded: Contact | None = None  # whom that is about
+        self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
         """Return a hello to a peer, or to whoever listens at an address."""
@@ -170,6 +175,8 @@ class PeerNode:
         self.check_open()
         if envelope.receiver != own.me:
             raise Refusal("epoch", f"an envelope for {envelope.receiver}; this is {own.me}")
+        if self.exchanging is not None:
+            self.exchanging.check(envelope)
 
     def check_open(self) -> None:
         """Refuse everything while this peer is leaving, or in no epoch."""
@@ -191,6 +198,8 @@ class PeerNode:
         self.check_mass(envelope)
         received = Received(envelope.part, payload, monotonic())
         news = self._me.client.receive(Envelope(*envelope[:-1], received))
+        if news and self.exchanging is not None:
+            self.exchanging.received(envelope, payload)
         if word is not None:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))

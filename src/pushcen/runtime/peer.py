@@ -6,16 +6,18 @@ import signal
 import zlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload, read_reference
 from pushcen.errors import LedgerError, OptionError
-from pushcen.learning import Learner, State, TaskFunction, TrainingOptions, build_task
-from pushcen.methods import Method, Place, PushCen
-from pushcen.protocol import UNIT, Buffer, Peer, epoch_of
+from pushcen.learning import Learner, SparsityOptions, State, TaskFunction, TrainingOptions, build_task, sparse
+from pushcen.methods import Method, Place, PushCen, check_taken
+from pushcen.protocol import UNIT, Buffer, ByBandit, Peer, epoch_of
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import describe, difference
@@ -29,7 +31,7 @@ from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from pushcen.config import Config
+    from pushcen.config import Config, NeighbourOptions, StalenessOptions
 
 _EVERYWHERE = ("0.0.0.0", "[::]")
 
@@ -58,6 +60,11 @@ class Setup:
     """Take a copied state folder for the original."""
     grace: float = 2.0
     """How long to wait for a compute event that is to be given up."""
+    neighbours: "NeighbourOptions | None" = None
+    """Which of those it knows it pushes to: `policy`, `explore` and `validation` of it."""
+    staleness: "StalenessOptions | None" = None
+    """What becomes of models that have waited for long; its times are in seconds."""
+    sparsity: SparsityOptions | None = None
 
 
 def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
@@ -94,6 +101,10 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         client, about, saved = _client(setup, store, stream)
         rng = Random(stream.random())
         shared = Shared.of(setup.identity, setup.runtime, rng)
+        if setup.neighbours is not None and setup.neighbours.policy == "bandit":
+            shared.members.policy = ByBandit(setup.neighbours.explore, rng)
+        if setup.staleness is not None and setup.staleness.given:
+            client.weigh = partial(_weighed_by_wait, setup.staleness)
         moves = setup.method.moves
         offers = None if moves is None else Offers(setup.identity, client.learner, setup.state, moves)
         me = DurablePeer(shared, store, client, offers)
@@ -129,13 +140,16 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
+    _check_options(setup)
     for name, given in setup.training.per_client.given().items():
         raise OptionError(
             f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
         )
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
-    learner = Learner(task, method.update(), setup.training, client=identity.name, seed=seed)
+    update = sparse(method.update(), setup.sparsity, type(method).name)
+    held_out = 0.0 if setup.neighbours is None else setup.neighbours.held_out
+    learner = Learner(task, update, setup.training, client=identity.name, seed=seed, validation=held_out)
     _warm_up(learner, references=method.moves is not None)
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
@@ -147,6 +161,28 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
         plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
         return Client.restore(State(store.tensors(), plain), learner, rules), about, saved
     return Client(Peer.join(identity.name, rules, epoch=0), learner, rng), about, saved  # until it is settled who it is
+
+
+def _check_options(setup: Setup) -> None:
+    """Refuse options that any method may take in the simulator, where a real peer does not know enough."""
+    policy = "random" if setup.neighbours is None else setup.neighbours.policy
+    if policy == "priority":
+        raise OptionError(
+            "neighbours.policy = 'priority': is the simulator's; peers do not tell each other how their labels are "
+            "distributed; must be random or bandit"
+        )
+    if setup.staleness is not None and setup.staleness.ahead:
+        raise OptionError(
+            f"staleness.ahead = {setup.staleness.ahead!r}: is the simulator's; peers do not tell each other how many "
+            "compute events they have had, and wait for nobody; must be 0"
+        )
+    by_age = None if setup.staleness is None else setup.staleness.given
+    check_taken(setup.method, policy, by_age, setup.sparsity)
+
+
+def _weighed_by_wait(staleness: "StalenessOptions", weight: int, received: Any) -> int:
+    """Return what a message counts by how long it has waited here: when it was made, only its sender knows."""
+    return staleness.weigh(weight, monotonic() - received.at)
 
 
 def _warm_up(learner: Learner, *, references: bool) -> None:

@@ -56,6 +56,11 @@ class Service:
         self._offers, self._references = me.offers, Rate(_REFERENCES * settings.pushes_per_second)
         self._learner = learner = me.learner
         self._sizes, self._codecs = learner.sizes(), learner.update.codecs()
+        self._longest = {
+            part: self._sizes[part] + longest - codec.size(learner.schema)
+            for part, codec in self._codecs.items()
+            if (longest := codec.most(learner.schema)) is not None
+        }
         self._piece = (settings.chunk_kb << 10) + _NEWS
         most = connections(settings.known)
         self._server = grpc.aio.server(
@@ -213,9 +218,11 @@ class Service:
         self._check_epoch(caller, envelope.sender)
         if envelope.part not in self._sizes:
             raise Refusal("malformed", f"part {envelope.part}: must be one of {sorted(self._sizes)}")
-        if length != self._sizes[envelope.part]:
-            reason = "oversized" if length > self._sizes[envelope.part] else "payload"
-            raise Refusal(reason, f"a payload of {length} bytes; here it has {self._sizes[envelope.part]}")
+        longest = self._longest.get(envelope.part)
+        if length > longest if longest else length != self._sizes[envelope.part]:
+            size = longest or self._sizes[envelope.part]
+            reason = "oversized" if length > size else "payload"
+            raise Refusal(reason, f"a payload of {length} bytes; here it has {size}{' at most' if longest else ''}")
         self._node.check_mass(envelope)
         return envelope, length
 

@@ -28,6 +28,7 @@ from safetensors.torch import load_file, save_file
 
 from pushcen.errors import DiskError, LedgerError
 from pushcen.files import sync
+from pushcen.methods import method_loaded
 
 FORMAT = 1
 LEDGER = "ledger.db"
@@ -221,7 +222,11 @@ def weights_of(folder: Path) -> dict[str, torch.Tensor]:
             tensors = read_tensors(folder, {"weights": files["weights"]})
         except LedgerError:
             continue
-        return {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
+        method = method_loaded(str(read_state(folder).get("about", {}).get("method")))
+        found = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
+        with contextlib.suppress(TypeError):  # one of the user's own that cannot be made without options
+            found = method().update().exported(found) if method else found
+        return found
     return read_tensors(folder, {"weights": read_state(folder)["files"]["weights"]})
 
 

@@ -18,9 +18,10 @@ from pushcen.client import Client
 from pushcen.errors import LearningError, ModelError, PayloadError, TaskError
 from pushcen.learning import OFFER, Learner, Outcome, Payloads, Score, State, Work
 from pushcen.measure import written
-from pushcen.protocol import UNIT, Contact, Envelope, name_of
+from pushcen.protocol import UNIT, ByBandit, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.offers import Plan
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File
@@ -45,6 +46,7 @@ class Trainer:
         self._thread = ThreadPoolExecutor(1, "trainer")
         self._last_event = -1e9
         self._rows = me.store.folder / "metrics.jsonl"
+        self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     async def close(self, grace: float) -> bool:
         """Return whether the thread has ended in time. Its event is undone: nothing of it is durable."""
@@ -90,6 +92,8 @@ class Trainer:
                 raise  # it has never worked
             await self._recover(error)
             return
+        if trained.outcome.gain is not None and isinstance(self._members.policy, ByBandit):
+            self._members.policy.reward(self._members.me, work.senders, trained.outcome.gain)
         files = await self.write(trained.state)
         payloads = {part: payload for part, payload in trained.outcome.payloads.items() if part != OFFER}
         await me.served(plan, trained.outcome.payloads)
@@ -106,6 +110,8 @@ class Trainer:
             return client
 
         await me.commit(trained.state.plain, files, finished)  # no other commit has the one without the other
+        if self.exchanging is not None:
+            self.exchanging.asks(envelopes)
         self._channels.send(envelopes)
         self._report(work, trained, begun)
 

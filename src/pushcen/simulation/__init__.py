@@ -13,6 +13,7 @@ from pushcen.simulation.options import (
     NetworkOptions,
     ParticipationOptions,
     RecordOptions,
+    StalenessOptions,
     World,
 )
 from pushcen.simulation.run import Summary, simulate_world
@@ -33,6 +34,7 @@ __all__ = [
     "Quiet",
     "Reading",
     "RecordOptions",
+    "StalenessOptions",
     "Summary",
     "World",
     "row_of",

@@ -27,6 +27,7 @@ from pushcen.simulation.jobs import Facts, Save
 
 VERSION = 1
 GROUP = 32  # learners in one file
+_MORE = ("at", "size", "bases")  # what only some tickets have
 
 
 def save(engine: Engine, folder: Folder, world: dict[str, Any]) -> None:
@@ -94,7 +95,8 @@ class Saved:
                 raise RunError(f"{path}: is of version {self.plain['version']}, and this pushcen reads {VERSION}")
             self.world: dict[str, Any] = dict(self.plain["world"])
             self.metrics_bytes: int = self.plain["metrics_bytes"]
-            self.recorder: dict[str, Any] | None = self.plain["engine"].get("recorder")
+            recorder = self.plain["engine"].get("recorder")
+            self.recorder: dict[str, Any] | None = recorder if isinstance(recorder, dict) else None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}: cannot be read: {error!r:.200}") from error
 
@@ -152,8 +154,8 @@ def _name_ticket(thing: Any, tickets: dict[int, Ticket]) -> Any:
     if not isinstance(thing, Ticket):
         raise TypeError(f"{thing!r:.80} cannot be saved")
     tickets[thing.key] = thing
-    bases = {"bases": thing.bases} if thing.bases else {}
-    return {"ticket": thing.key, "client": thing.client, "born": thing.born, **bases}
+    more = {name: value for name in _MORE if (value := getattr(thing, name))}
+    return {"ticket": thing.key, "client": thing.client, "born": thing.born, **more}
 
 
 def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Executor) -> Any:
@@ -162,7 +164,7 @@ def _revive_ticket(thing: dict[str, Any], tickets: dict[int, Any], executor: Exe
     key = thing["ticket"]
     if not isinstance(tickets[key], Ticket):
         ticket = tickets[key] = executor.given(thing["client"], tickets[key])
-        ticket.born = thing["born"]
+        ticket.born, ticket.at, ticket.size = thing["born"], thing.get("at", 0.0), thing.get("size", 0)
         ticket.bases = [(ReferenceName(*name), base) for name, base in thing.get("bases", ())]
     return tickets[key]
 

@@ -11,7 +11,7 @@ from pushcen.simulation.jobs import Facts
 from pushcen.streams import restore_stream
 
 TRAFFIC = ("bytes_sent", "bytes_received", "bytes_lost", "messages_sent", "messages_lost")
-LATER = ("reference_bytes",)  # which earlier checkpoints do not have
+LATER = ("reference_bytes", "waited", "waits_since")  # which earlier checkpoints do not have
 COUNTED = (*TRAFFIC, *LATER, "events", "replaced", "evicted")
 SAVED = ("online", "present", "free", "visits", "heard", "best", *COUNTED)
 
@@ -69,6 +69,8 @@ class SimulatedClient:
         self.bytes_sent = self.bytes_received = self.bytes_lost = 0
         self.messages_sent = self.messages_lost = 0
         self.reference_bytes = 0  # of all that it sent
+        self.waited = 0.0  # how long it has waited for others, in all but the wait that goes on
+        self.waits_since: float | None = None  # that it waits for what a neighbour sends, if it does
         self.events = 0  # compute events
         self.replaced = self.evicted = 0  # in mailboxes that it has no more
         self.connect(client.peer)
@@ -110,4 +112,4 @@ class SimulatedClient:
         if self.references is not None:
             self.references.restore(state["references"])
         for name in SAVED:
-            setattr(self, name, state.get(name, 0) if name in LATER else state[name])
+            setattr(self, name, state.get(name, getattr(self, name)) if name in LATER else state[name])

@@ -106,6 +106,7 @@ class Evaluator:
             "traffic": {name: sum(getattr(node, name) for node in engine.nodes) for name in self._traffic()},
             "failures": {"events": self._failed_events(), "clients": self.failures},
             "meters": {meter.name: meter.summary() for meter in self.meters},
+            **({} if engine.exchanges is None else {"exchanges": engine.exchanges.figures()}),
             **written(self.measures),
         }
         return scores.finite(summary)  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from pushcen.codec import Schema, payload_size
-from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work, rows
+from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work, label_shares, rows
 from pushcen.learning import samples as data
 from pushcen.measure import ACCURACY, Measure
 
@@ -55,11 +55,17 @@ class Facts(NamedTuple):
     """Bytes of a model that is offered as a reference."""
     measures: tuple[Measure, ...] = (ACCURACY,)
     """What it is measured by, above all by the first."""
+    labels: dict[int, float] | None = None
+    """The share of each label in its training data, if it was asked for and there are labels."""
+    varies: bool = False
+    """Whether `sizes` are only the most that a message has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build(Job):
-    """Makes the learner."""
+    """Makes the learner; with `labels`, also looks through its training data for these."""
+
+    labels: bool = False
 
     def run(self, host: "Host", client: int, inputs: Iterator[Any]) -> tuple[Facts, None]:  # noqa: ARG002
         """Return what the simulation must know of the learner."""
@@ -67,7 +73,10 @@ class Build(Job):
         samples, schema = data.count(learner.task.train), learner.schema
         frozen, offered = learner.frozen.fingerprints(), payload_size(schema, OFFERED)
         sizes, measures = learner.sizes(), learner.measures
-        return Facts(learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures), None
+        labels = label_shares(learner) if self.labels else None
+        return Facts(
+            learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures, labels, learner.varies
+        ), None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class SimulatedNetwork:
 
     def send(self, node: SimulatedClient, envelopes: Sequence[Envelope]) -> None:
         """Send what a client pushes."""
-        sizes = node.facts.sizes
+        sizes = self._sizes(node, envelopes[0].payload) if envelopes else node.facts.sizes
         node.messages_sent += len(envelopes)
         node.bytes_sent += sum([sizes[envelope[2]] for envelope in envelopes])
         if self._instant:
@@ -122,6 +122,7 @@ class SimulatedNetwork:
 
     def _send_at_once(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self._rng.random
+        exchanges = self._engine.exchanges
         answers_get_lost = loss and self._notice == "doubt"
         if node.references is not None:
             for envelope in envelopes:
@@ -141,8 +142,11 @@ class SimulatedNetwork:
             if other.references is not None and not _understands(other, envelope):
                 self._lose(node, envelope, sizes[envelope[2]])
                 continue
-            client.receive(envelope)
             other.bytes_received += sizes[envelope[2]]
+            if client.receive(envelope) and exchanges is not None:
+                exchanges.received(other, envelope)
+            if other.waits_since is not None:
+                self._engine.received(other)
             if not answers_get_lost or random() >= loss:
                 peer.arrived(envelope, client.peer.boot)
 
@@ -189,14 +193,16 @@ class SimulatedNetwork:
             return
         network, engine, random = self._network, self._engine, self._rng.random
         sender, receiver = engine.nodes[int(name_of(envelope.sender))], engine.at.get(envelope.receiver)
-        size = sender.facts.sizes[envelope.part]
+        size = self._sizes(sender, envelope.payload)[envelope.part]
         arrives = receiver is not None and receiver.online and not (network.loss and random() < network.loss)
         refused = arrives and receiver is not None and not _understands(receiver, envelope)
         if refused:
             self._lose(sender, envelope, size)
         elif receiver is not None and arrives:
-            receiver.client.receive(envelope)
             receiver.bytes_received += size
+            if receiver.client.receive(envelope) and engine.exchanges is not None:
+                engine.exchanges.received(receiver, envelope)
+            engine.received(receiver)
             if engine.recorder is not None:
                 engine.recorder.delivered("d" if copy else "a", envelope)
             if not copy and network.duplicate and random() < network.duplicate:
@@ -271,6 +277,14 @@ class SimulatedNetwork:
     def _newest(node: SimulatedClient) -> tuple[ReferenceName, Any]:
         assert node.references is not None
         return next(reversed(node.references.held.items()))
+
+    def _sizes(self, node: SimulatedClient, ticket: Ticket) -> dict[int, int]:
+        """Return the bytes of a message, by part; if they depend on its numbers, once it is there."""
+        if ticket.size:
+            return {0: ticket.size}
+        if not node.facts.varies:
+            return node.facts.sizes
+        return {part: len(data) for part, data in self._engine.executor.messages(ticket).items()}
 
     def _lose(self, node: SimulatedClient, envelope: Envelope, size: int) -> None:
         node.messages_lost += 1

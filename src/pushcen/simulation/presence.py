@@ -189,7 +189,7 @@ class Presence:
             return
         heirs, _ = self._engine.neighbours.choose(node.name, peer, self._engine.now)
         model, sent, masses = encode(self._engine, node, heirs), dict(peer.sent), []
-        model.born = self._engine.steps
+        self._engine.mark(node, model)
         envelopes = peer.hand_over(heirs, model)
         for envelope in envelopes:
             masses.append(envelope.total - sent.get(envelope.receiver, 0))
@@ -217,15 +217,19 @@ class Presence:
         self._hear_farewells(node)
         if engine.moves_mass and node.visits:  # else nobody knows it yet
             self._greet(node)
-        engine.start(node)
+        if engine.pacing is not None:
+            engine.pacing.arrive(node)
+        engine.ready(node)
 
     def _depart(self, node: SimulatedClient, how: str) -> None:
         node.online = False
         if self._engine.recorder is not None:
             self._engine.recorder.visited(node, how)
         node.attempt += 1  # what it was computing will never be done
-        node.work = None
+        node.work = node.waits_since = None
         self._engine.neighbours.depart(node.name)
+        if self._engine.pacing is not None:
+            self._engine.pacing.depart(node)
 
     def _greet(self, node: SimulatedClient) -> None:
         """Exchange hellos: who restarted meanwhile says what it has and has not got."""

@@ -57,12 +57,10 @@ class Recorder:
         self._looks = max(1, math.ceil(looks * world.clients / STATES_IN_ALL))
         files = [folder / RECORD / name for name in (EVENTS, STATES)]
         sizes = [0, 0]
-        if state and all(
-            file.is_file() and file.stat().st_size >= size for file, size in zip(files, state["sizes"], strict=True)
-        ):
+        if state is not None and _goes_on(files, state):
             sizes, self._every, self._looks = state["sizes"], state["every"], state["looks"]
         self._events, self._states = map(RecordFile, files, sizes)
-        self._missed: list[int] = []  # receivers of the present push that it has not reached
+        self._missed: dict[int, list[int]] = {}  # by sender: receivers of the present push that it has not reached
         self._scores: dict[SimulatedClient, Score] = {}
         self._mass = next((meter for meter in engine.evaluator.meters if isinstance(meter, MassMeter)), None)
         if not self._events.size:
@@ -71,7 +69,6 @@ class Recorder:
     def _begin(self) -> None:
         """Write the heads."""
         engine = self._engine
-        measure = engine.evaluator.measures[0]
         head = {"version": VERSION, "clients": engine.world.clients, "since": engine.now}
         self._events.add(
             head
@@ -85,39 +82,42 @@ class Recorder:
                 "online": [node.index for node in engine.nodes if node.online],
             }
         )
-        self._states.add(head | {"metric": measure.name, "higher_is_better": measure.higher_is_better})
+        self._states.add(head)
+
+    def _skips(self, ticket: Ticket) -> bool:
+        """Return whether what belongs to a compute event is left out; answers to questions belong to none."""
+        return ticket.born % self._every > 0 if ticket.born else self._every > 1
 
     @_timed
     def stepped(self, node: SimulatedClient, work: Work, ticket: Ticket) -> None:
         """Write down a compute event: what it merged, how old that was, and what the client holds now."""
-        if ticket.born % self._every:
+        if self._skips(ticket):
             return
         merged: list[int] = []
         if work.models:
             total = work.own + sum([weight for weight, _, _ in work.models])
-            for sender, (weight, _, used) in zip(work.senders, work.models, strict=True):
-                merged += (int(sender), used.born, weight * PARTS // total if total else 0)
+            for weight, _, used in work.models:
+                merged += (used.client, used.born, weight * PARTS // total if total else 0)
         self._events.add(["m", self._engine.now, node.index, ticket.born, str(node.client.peer.held), merged])
 
     @_timed
     def sent(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: Mapping[int, int]) -> None:
         """Write down a push: who gets how many bytes; of a network that is instant, also whom it has not reached."""
-        missed, self._missed = self._missed, []
-        if not envelopes or (born := envelopes[0].payload.born) % self._every:
+        missed = self._missed.pop(node.index, [])
+        if not envelopes or self._skips(envelopes[0].payload):
             return
         to: list[int] = []
         for envelope in envelopes:
             to += (int(name_of(envelope.receiver)), sizes[envelope.part])
-        self._events.add(["s", self._engine.now, node.index, born, node.bytes_sent, to, missed])
+        self._events.add(["s", self._engine.now, node.index, envelopes[0].payload.born, node.bytes_sent, to, missed])
 
     @_timed
     def delivered(self, what: str, envelope: Envelope) -> None:
         """Write down that an envelope has arrived ("a"), has been lost or refused ("l"), or came again ("d")."""
-        receiver = int(name_of(envelope.receiver))
+        sender, receiver = int(name_of(envelope.sender)), int(name_of(envelope.receiver))
         if self._instant:
-            self._missed.append(receiver)
-        elif not envelope.payload.born % self._every:
-            sender = int(name_of(envelope.sender))
+            self._missed.setdefault(sender, []).append(receiver)
+        elif not self._skips(envelope.payload):
             self._events.add([what, self._engine.now, receiver, sender, envelope.payload.born])
 
     def visited(self, node: SimulatedClient, what: str) -> None:
@@ -196,3 +196,13 @@ class Recorder:
         """Write the rest, and close the files."""
         self._events.close()
         self._states.close()
+
+
+def _goes_on(files: Sequence[Path], state: Mapping[str, Any]) -> bool:
+    """Return whether the files have all that a checkpoint saw of them; else the record begins anew."""
+    sizes = state.get("sizes")
+    counts = (state.get("every"), state.get("looks"))
+    if not isinstance(sizes, list) or len(sizes) != len(files) or not all(type(n) is int and n > 0 for n in counts):
+        return False
+    seen = zip(files, sizes, strict=True)
+    return all(type(size) is int and file.is_file() and 0 < size <= file.stat().st_size for file, size in seen)

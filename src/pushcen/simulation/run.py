@@ -60,7 +60,7 @@ def simulate_world(
     if make is None:
         if task is None:
             raise OptionError("task: must be given, as a function of (client, clients)")
-        make = MakeLearner(task, world.method, world.training, world.clients, world.seed)
+        make = MakeLearner.of(world, task)
     if world.evaluation.global_test and global_test is None:
         raise OptionError("evaluation.global_test = True: the data has no global test set")
     files = Folder(None if folder is None else Path(folder))
@@ -69,7 +69,11 @@ def simulate_world(
         executor = start(world.executor, Host(make, global_test, strict))
         try:
             with _seldom_collecting_garbage():
-                return Simulation(world, executor, files, observer or Quiet(), saved).go()
+                simulation = Simulation(world, executor, files, observer or Quiet(), saved)
+                try:
+                    return simulation.go()
+                finally:
+                    simulation.engine.close()
         finally:
             executor.close()
 
@@ -87,7 +91,8 @@ class Simulation:
         self._started = self._ticked = self._saved_at = time.monotonic()
         self._stop = False
         self._noted: list[float] | None = [] if saved is None else None  # when each row was there, if all were here
-        tickets = [executor.submit(client, [Build()]) for client in range(world.clients)]
+        build = Build(labels=world.neighbours.policy == "priority")
+        tickets = [executor.submit(client, [build]) for client in range(world.clients)]
         facts: list[Facts] = [executor.wait(ticket) for ticket in tickets]
         _check_alike(facts)
         for target in world.evaluation.targets:

@@ -2,7 +2,7 @@
 
 import pathlib
 
-from pushcen.codec import Centroids, Cut, Dense, Fragment, Lean, Reference, WithMass, encode
+from pushcen.codec import Centroids, Cut, Dense, Fragment, Lean, Modulo, Reference, TopK, WithMass, encode
 from tests.codec.models import example
 
 HERE = pathlib.Path(__file__).parent
@@ -15,7 +15,10 @@ PAYLOADS = {
     "fragment-1-of-3.bin": (Fragment(1, Cut(3, cut_seed=5)), False),
     "lean-4-bits-difference.bin": (Lean(4.0), True),
     "lean-3-bits.bin": (Lean(3.0), False),
+    "top-k-2-percent-difference.bin": (TopK(0.02), True),
+    "top-k-50-percent-difference.bin": (TopK(0.5), True),
     "with-mass-centroids-k32.bin": (WithMass(Centroids(32), 0.375), False),
+    "modulo-3-bits.bin": (Modulo(3), False),
 }
 
 

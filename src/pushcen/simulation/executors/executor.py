@@ -16,15 +16,18 @@ class Ticket:
     """The promise of what a task makes: `facts`, small, for the simulation; a product, large, for other tasks.
 
     `client` and `born` say whose compute event made it, and which one of all it was: a message's staleness. `bases` are
-    the references to one of which a message is the difference, each with the ticket that stands for it.
+    the references to one of which a message is the difference, each with the ticket that stands for it. `at` is when a
+    message was made, where that counts, and `size` its bytes, where not all are equally long.
     """
 
-    __slots__ = ("bases", "born", "client", "facts", "key")
+    __slots__ = ("__weakref__", "at", "bases", "born", "client", "facts", "key", "size")
 
     def __init__(self, client: int, key: int) -> None:
         self.client = client
         self.key = key  # tells tickets apart in a checkpoint
         self.born = 0
+        self.at = 0.0
+        self.size = 0
         self.bases: Sequence[tuple[ReferenceName, Ticket]] = ()
         self.facts: Any = None
 
@@ -96,6 +99,10 @@ class Proxy:
         )
         ticket: Ticket = self.ask(job, *payloads, *towards)
         return ticket
+
+    def before(self, job: Job) -> None:
+        """Do a job that needs no inputs just before whatever is asked for next."""
+        self._jobs.append(job)
 
     def ask(self, job: Job, *inputs: Any) -> Any:
         """Append a task to the chain that ends with `job`, which needs what `inputs` promise; return its ticket."""

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pushcen.errors import LearningError
-from pushcen.learning import Learner, Samples, TaskFunction, TrainingOptions, build_task
+from pushcen.learning import Learner, Samples, SparsityOptions, TaskFunction, TrainingOptions, build_task, sparse
 from pushcen.learning.frozen import Held
 from pushcen.learning.modules import changing_tensors
 from pushcen.memory import give_back_freed_blocks
@@ -18,6 +18,9 @@ from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
 from pushcen.simulation.options.clients import client_training
 from pushcen.streams import seed_of
+
+if TYPE_CHECKING:
+    from pushcen.simulation.options import World
 
 
 class Make(Protocol):
@@ -36,13 +39,24 @@ class MakeLearner:
     training: TrainingOptions
     clients: int
     seed: int
+    sparsity: SparsityOptions | None = None
+    validation: float = 0.0
+    """The share of the training data that is held out."""
+
+    @classmethod
+    def of(cls, world: "World", task: TaskFunction) -> "MakeLearner":
+        """Return what makes the learners of a world."""
+        held_out = world.neighbours.held_out
+        return cls(task, world.method, world.training, world.clients, world.seed, world.sparsity, held_out)
 
     def __call__(self, client: int) -> Learner:
         """Make a client's learner. All start from the same weights."""
         task = build_task(self.task, client, self.clients, seed_of(self.seed, "initial weights"))
         seed = seed_of(self.seed, "learner", client)
         training = client_training(self.training, client, self.seed)
-        return Learner(task, self.method.update(), training, client=f"client {client}", seed=seed)
+        update = sparse(self.method.update(), self.sparsity, type(self.method).name)
+        name, held_out = f"client {client}", self.validation
+        return Learner(task, update, training, client=name, seed=seed, validation=held_out)
 
 
 @dataclass

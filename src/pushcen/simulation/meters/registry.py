@@ -13,6 +13,8 @@ from pushcen.simulation.meters.mass import MassMeter
 from pushcen.simulation.meters.mass_shift import MassShiftMeter
 from pushcen.simulation.meters.meter import Meter
 from pushcen.simulation.meters.traffic import TrafficMeter
+from pushcen.simulation.meters.waiting import WaitingMeter
+from pushcen.simulation.meters.wraps import WrapMeter
 
 if TYPE_CHECKING:
     from pushcen.simulation.engine import Engine
@@ -25,6 +27,8 @@ _HERE: tuple[type[Meter], ...] = (
     MassShiftMeter,
     ConsensusMeter,
     GradientMeter,
+    WaitingMeter,
+    WrapMeter,
 )
 METERS = tuple(meter.name for meter in _HERE)
 """The names of the meters that are here, in the order of their figures in a row."""
@@ -72,5 +76,7 @@ def check_meters(names: tuple[str, ...]) -> list[type[Meter]]:
 
 
 def open_meters(engine: "Engine") -> list[Meter]:
-    """Return the meters that are on."""
-    return [meter(engine) for meter in check_meters(engine.world.meters.names)]
+    """Return the meters that are on: those of the world, and those without which its method cannot be judged."""
+    world, method = engine.world, engine.world.method
+    waiting = ("waiting",) if method.rounds else ()
+    return [meter(engine) for meter in check_meters((*world.meters.names, *waiting, *method.meters))]

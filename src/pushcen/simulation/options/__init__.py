@@ -7,8 +7,8 @@ from typing import Any
 
 from pushcen.checks import check_choice, check_count, check_number
 from pushcen.errors import OptionError
-from pushcen.learning import TrainingOptions
-from pushcen.methods import Method, PushCen, method_loaded, method_name
+from pushcen.learning import SparsityOptions, TrainingOptions
+from pushcen.methods import Method, PushCen, check_taken, method_loaded, method_name
 from pushcen.simulation.options.clients import ComputeOptions, ParticipationOptions
 from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
 from pushcen.simulation.options.needs import check_needs
@@ -20,6 +20,7 @@ from pushcen.simulation.options.running import (
     MeterOptions,
     RecordOptions,
 )
+from pushcen.simulation.options.staleness import StalenessOptions
 from pushcen.simulation.worlds.lines import Lines
 from pushcen.simulation.worlds.own_graphs import TimedGraph, graph_fingerprint, is_own
 from pushcen.simulation.worlds.sources import fingerprint
@@ -48,6 +49,8 @@ class World:
     network: NetworkOptions = field(default_factory=NetworkOptions)
     participation: ParticipationOptions = field(default_factory=ParticipationOptions)
     neighbours: NeighbourOptions = field(default_factory=NeighbourOptions)
+    staleness: StalenessOptions = field(default_factory=StalenessOptions)
+    sparsity: SparsityOptions = field(default_factory=SparsityOptions)
     evaluation: EvaluationOptions = field(default_factory=EvaluationOptions)
     meters: MeterOptions = field(default_factory=MeterOptions)
     executor: ExecutorOptions = field(default_factory=ExecutorOptions, metadata=CARRIED_OUT)
@@ -115,6 +118,7 @@ class World:
     def check_method(self) -> None:
         """Refuse a method that cannot live in this world, by the setting that would have to change."""
         check_needs(self.method, self.neighbours, self.network, self.participation)
+        check_taken(self.method, self.neighbours.policy, self.staleness.given, self.sparsity)
 
     def identity(self) -> Identity:
         """Return every option that its results depend on: with equal identities, two runs are the same run.
@@ -157,6 +161,7 @@ __all__ = [
     "NetworkOptions",
     "ParticipationOptions",
     "RecordOptions",
+    "StalenessOptions",
     "World",
     "differences",
     "flat",

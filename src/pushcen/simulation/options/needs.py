@@ -7,7 +7,7 @@ from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
 
 ORDER = {"loss": 0.0, "duplicate": 0.0, "reorder": 0.0, "jitter": 0.0, "backlog": True}
 """The options of the network by which messages are lost, come twice, or overtake each other, and what is right."""
-PRESENCE = {"delayed": 0.0, "joins": "", "churn": 0.0, "crashes": 0.0}
+PRESENCE = {"delayed": 0.0, "joins": "", "churn": 0.0, "crashes": 0.0, "trace": ""}
 """The options by which clients come late, or are away for a while, and what is right."""
 
 
@@ -27,6 +27,7 @@ def check_needs(
     if method.draws_anew and neighbours.kind == "graph":
         raise OptionError(f"neighbours.kind = 'graph': {name} draws its receivers anew; must be random or view")
     for section, options, right, why in (
+        ("network", network, {"backlog": True} if method.exchanges else {}, "every answer to be sent"),
         ("network", network, ORDER if method.needs_order else {}, "every message, once and in order"),
         ("participation", participation, PRESENCE if method.needs_everybody else {}, "everybody all the time"),
     ):

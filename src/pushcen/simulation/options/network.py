@@ -18,6 +18,7 @@ from pushcen.units import PseudoRate, PseudoTime, read_bandwidth
 
 NOTICES = ("sure", "doubt", "silent")
 KINDS = ("random", "view", "graph")
+POLICIES = ("random", "priority", "bandit")
 GRAPHS = ("ring", "k-out", "exponential", "star", "small-world", "complete")
 
 
@@ -108,6 +109,14 @@ class NeighbourOptions:
     - `graph`: a directed graph: `graph` by name (with `degree`, and `rewire` for small-world), a file of its edges
       (text, JSON, npz), perhaps of several graphs that take turns, or a function of (time, clients, seed), by
       `module:function` or `file.py:function`, that is asked every `every`. `file` names a text file, too.
+
+    Which of these are pushed to, if not all, is decided by `policy`:
+
+    - `random`: all are equally likely.
+    - `priority`: those whose labels are distributed most differently, and that were not pushed to for longest;
+      `by_data` is what the first counts against the second.
+    - `bandit`: those whose models have helped most, by the loss on a share of `validation` of the own training data,
+      which is not trained on; each of them with probability `explore` somebody at random instead.
     """
 
     kind: str = "random"
@@ -118,9 +127,17 @@ class NeighbourOptions:
     rewire: float = 0.1
     file: str = ""
     every: PseudoTime = 1.0
+    policy: str = "random"
+    by_data: float = 0.25
+    explore: float = 0.25
+    validation: float = 0.1
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
+        check_choice("policy", self.policy, POLICIES)
+        check_number("by_data", self.by_data, 0, 1)
+        check_number("explore", self.explore, 0, 1)
+        check_number("validation", self.validation, 0, 1, above=True, below=True)
         if is_own(self.graph):
             if self.kind != "graph" or self.file:
                 raise OptionError(f"graph = {self.graph!r}: needs kind = 'graph', and no file beside it")
@@ -132,6 +149,11 @@ class NeighbourOptions:
         check_order("size", self.size, "bound", self.bound)
         check_count("degree", self.degree, 1)
         check_number("rewire", self.rewire, 0, 1)
+
+    @property
+    def held_out(self) -> float:
+        """The share of the training data that clients keep for validation."""
+        return self.validation if self.policy == "bandit" else 0.0
 
     def timed_graph(
         self, names: Sequence[str], seed: int, time_unit: Fraction | None, horizon: float

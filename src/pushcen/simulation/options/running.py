@@ -46,6 +46,8 @@ class MeterOptions:
     - `kept`: the shift of X_tot by kept mass (expensive: compares messages).
     - `reference`: the consensus error (expensive: needs the reference model).
     - `gradient`: the gradient's norm at the reference model (more so: a pass over all training data).
+    - `waiting`: how long clients wait for others. On with methods that have rounds.
+    - `wraps`: how many numbers Moniqua may mistake (copies every model that is sent). On with it.
     - `module:Class`: a meter of one's own (docs/adding-a-meter.md).
     """
 
