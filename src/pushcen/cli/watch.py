@@ -35,8 +35,8 @@ def watch(
         thin = f"; one in {every} of the recorded events is in it" if every > 1 else ""
         console.print(f"{export}: {size / 1e6:.1f} MB{thin}", soft_wrap=True, markup=False)
         return
-    with _shown(folders, port, no_browser, console):
-        _until_interrupted()
+    with contextlib.suppress(KeyboardInterrupt), _shown(folders, port, no_browser, console):
+        _wait()
 
 
 @contextlib.contextmanager
@@ -49,8 +49,9 @@ def watched(folders: Sequence[Path], *, on: bool, browser: bool) -> Iterator[Non
     with _shown(folders, 0, not browser, console):
         yield
         again = shlex.join(["pushcen", "watch", *map(str, folders)])
-        console.print(f"the page stays until Ctrl-C; later: {again}", soft_wrap=True, markup=False)
-        _until_interrupted()
+        with contextlib.suppress(KeyboardInterrupt):
+            console.print(f"the page stays until Ctrl-C; later: {again}", soft_wrap=True, markup=False)
+            _wait()
 
 
 @contextlib.contextmanager
@@ -62,7 +63,7 @@ def _shown(folders: Sequence[Path], port: int, no_browser: bool, console: Consol
         yield
 
 
-def _until_interrupted() -> None:
-    with contextlib.suppress(KeyboardInterrupt):
-        while True:
-            time.sleep(3600)
+def _wait() -> None:
+    """Wait for Ctrl-C."""
+    while True:
+        time.sleep(3600)
