@@ -15,6 +15,7 @@ draw cifar10_narrow accuracy results/cifar10-medium/narrow/*
 draw cifar10_pushcen delayed $paper/pushcen-alpha0.4-seed0
 draw cifar10_small accuracy_bytes $small/pushcen-alpha*-seed? $small/pushcen-lean-alpha*-seed? $small/async-dfedavg-alpha*-seed? $small/divshare-alpha*-seed? \
     $small/swift-alpha*-seed? $small/independent-alpha*-seed? --columns data.alpha --target 45
+draw digits accuracy_bytes results/digits/*-seed? --target 85
 for alpha in 0.1 0.4 1; do
     draw cifar10_small_alpha$alpha accuracy $small/pushcen-alpha$alpha-seed? $small/pushcen-paper-alpha$alpha-seed? \
         $small/async-dfedavg-alpha$alpha-seed? $small/swift-alpha$alpha-seed? $small/divshare-alpha$alpha-seed? \

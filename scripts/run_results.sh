@@ -17,12 +17,20 @@ reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.eve
 reproduce bytes --dataset cifar10 --scale paper --alpha 0.4 --set evaluation.every=5 --seeds 2 --rows pushcen-lean --set method.receivers=9
 reproduce lean --dataset cifar10 --scale medium --seeds 3
 reproduce time --dataset cifar10 --scale medium --seeds 2
-reproduce changes --dataset cifar10 --scale small
+reproduce changes --dataset cifar10 --scale small --seeds 3
 reproduce table4 --dataset cifar10 --scale small --seeds 3
-reproduce table6 --dataset cifar10 --scale small
-reproduce table7 --dataset cifar10 --scale small
+reproduce table6 --dataset cifar10 --scale small --seeds 3
+reproduce table7 --dataset cifar10 --scale small --seeds 3
 reproduce table1 --dataset cifar10 --scale small --seeds 3
 reproduce table1 --dataset cifar10 --scale small --seeds 3 --rows pushcen --set method.full_after=0
 reproduce table1 --dataset cifar100 --scale small --alpha 0.4 --rows pushcen,async-dfedavg,divshare
 reproduce bytes --dataset cifar10 --scale small --seeds 3 --rows pushcen-lean
 reproduce bytes --dataset cifar100 --scale small --alpha 0.4 --rows pushcen-lean
+# Tiny-ImageNet's 40 classes lie in the folder tiny-imagenet-mini.
+reproduce table1 --dataset tiny-imagenet --scale small --alpha 0.4 --rows pushcen,async-dfedavg,divshare --set data.source=tiny-imagenet-mini --set data.share=1.0 --set data.size=32
+digits=pushcen,pushcen-lean,async-dfedavg,swift,divshare,independent
+"${PUSHCEN:-.venv/bin/pushcen}" compare digits --methods $digits --seeds 5 --base async-dfedavg --target 85 --name digits
+for run in runs/digits/*-seed-*; do
+    to=results/digits/$(basename "$run" | sed s/-seed-/-seed/)
+    mkdir -p "$to" && cp "$run/config.toml" "$run/metrics.jsonl" "$run/summary.json" "$to"
+done

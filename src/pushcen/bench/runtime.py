@@ -49,8 +49,12 @@ def task(model: Callable[[], nn.Module], samples: int) -> Callable[[int, int], T
 
 
 @contextlib.asynccontextmanager
-async def peers(folder: Path, count: int, function: Any, **settings: Any) -> AsyncIterator[list[Driver]]:
-    """Start peers in this process, with certificates and sockets; yield their drivers."""
+async def peers(
+    folder: Path, count: int, function: Any, *, hidden: int = 0, **settings: Any
+) -> AsyncIterator[list[Driver]]:
+    """Start peers in this process, with certificates and sockets; yield their drivers. The last ones may be `hidden`:
+    they do not listen.
+    """
     names = [f"p{i}" for i in range(count)]
     authority = Authority.found(folder / "authority", "bench", names)
     addresses = [f"127.0.0.1:{port}" for port in free_ports(count)]
@@ -58,9 +62,10 @@ async def peers(folder: Path, count: int, function: Any, **settings: Any) -> Asy
     async with contextlib.AsyncExitStack() as stack:
 
         async def start(at: int) -> Driver:
-            join = [address for other, address in enumerate(addresses) if other != at]
+            join = [address for other, address in enumerate(addresses[: count - hidden]) if other != at]
+            listen = addresses[at] if at < count - hidden else ""
             identity = Certified(authority.issue(names[at]))
-            setup = Setup(identity, function, folder / names[at], addresses[at], join, runtime=options, client=at,
+            setup = Setup(identity, function, folder / names[at], listen, join, runtime=options, client=at,
                           clients=count, method=PushCen(clusters=32), grace=60.0)  # fmt: skip
             return await stack.enter_async_context(started(setup))
 
@@ -209,13 +214,18 @@ def timed(function: Callable[..., Any], spent: dict[str, float], name: str) -> C
 
 def run(rounds: int = 25) -> dict[str, Any]:
     """Measure everything. docs/runtime.md explains the keys."""
+    from pushcen.bench.hosted import hosted
+
     torch.set_num_threads(1)
     lenet = asyncio.run(side_by_side(lambda: LeNet(10), 20, rounds))
     resnet = asyncio.run(side_by_side(lambda: resnet18(10), 3, rounds))
+    through = asyncio.run(hosted(lambda: resnet18(10), 3, rounds))
     return {
         "cpu_vs_bare_grpc": max(lenet["cpu_vs_bare_grpc"], resnet["cpu_vs_bare_grpc"]),
         "throughput_vs_bare_grpc": min(lenet["throughput_vs_bare_grpc"], resnet["throughput_vs_bare_grpc"]),
+        "hosted_throughput_vs_direct": through["hosted_throughput_vs_direct"],
         "lenet": lenet,
         "resnet18": resnet,
+        "hosted": through,
         "training_run": asyncio.run(network_share(12)),
     }

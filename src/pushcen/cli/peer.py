@@ -28,8 +28,11 @@ Metrics = Annotated[str, typer.Option(metavar="HOST:PORT", help="Serve Prometheu
 
 
 def peer(
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where this peer listens.")],
     state: Annotated[Path, typer.Option(help="Its state folder; if a peer is in it, that one goes on.")],
+    listen: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Where this peer listens [nowhere: it dials out, and others host it]."),
+    ] = "",
     task: SiteTask = "",
     data: Annotated[
         str, typer.Option(metavar="FILE", help="This site's own table, CSV or parquet, all of it, with --columns.")
@@ -42,6 +45,7 @@ def peer(
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
     ] = None,
+    proxy: Annotated[str, typer.Option(metavar="HOST:PORT", help="Go out through this HTTP proxy (CONNECT).")] = "",
     advertise: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where others reach it [as --listen].")] = "",
     events: Annotated[
         int | None, typer.Option(min=0, help="Train for so many compute events [until it is stopped].")
@@ -98,6 +102,8 @@ def peer(
     else:
         identity = Insecure(insecure, tuple(name for name in founders.split(",") if name))
         typer.echo("warning: --insecure: no encryption, and every peer is believed; on this machine only", err=True)
+    if not (listen or join or state.exists()):
+        raise OptionError("--join HOST:PORT: is needed by a peer that does not listen: somebody has to host it")
     names = identity.network.founders
     if client is None:
         client = names.index(identity.name) if identity.name in names else 0
@@ -105,7 +111,7 @@ def peer(
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
     setup = Setup(
         identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method, config.training,
-        config.runtime, config.seed, client, clients, metrics, certs, moved, neighbours=config.neighbours,
+        config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy, neighbours=config.neighbours,
         staleness=config.staleness.in_units(float(config.seconds or 1)), sparsity=config.sparsity,
     )  # fmt: skip
     asyncio.run(run_peer(setup, events, leave=leave))

@@ -14,11 +14,14 @@ from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import Budget
+from pushcen.runtime.line import Line
+from pushcen.runtime.members import hosts_of
 from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
+from pushcen.runtime.reach.bridges import Bridges
 from pushcen.runtime.shared import Refusal, Shared
-from pushcen.runtime.wire import SERVICE, Hello, News
+from pushcen.runtime.wire import Hello
 from pushcen.runtime.wire.pieces import write_piece
 
 OUTCOMES = {
@@ -31,7 +34,6 @@ _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # r
 _ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 _OPTIONS = [
     ("grpc.enable_retries", 0),
-    ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -39,56 +41,6 @@ _OPTIONS = [
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 ]
-
-
-class Line:
-    """A channel to one neighbour, and its calls."""
-
-    def __init__(self, channel: grpc.aio.Channel, address: str, name: str) -> None:
-        self.address = address
-        self._channel = channel
-        self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
-        self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
-        self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
-        self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
-        self._reference: Any = channel.stream_unary(f"/{SERVICE}/Reference")
-        self._metadata = grpc.aio.Metadata(("pushcen-name", name))
-
-    async def hello(self, hello: Hello, timeout: float) -> Hello:
-        """Say hello, and return the answer."""
-        data = await self._hello(hello.SerializeToString(), timeout=timeout, metadata=self._metadata)
-        return Hello.FromString(data)
-
-    async def gossip(self, news: News, timeout: float) -> News:
-        """Exchange news."""
-        data = await self._gossip(news.SerializeToString(), timeout=timeout, metadata=self._metadata)
-        return News.FromString(data)
-
-    async def push(self, pieces: AsyncIterator[bytes] | bytes, timeout: float) -> Hello:
-        """Push pieces, or the only one there is, which takes half the calls of gRPC; return the answer."""
-        push = self._push_whole if isinstance(pieces, bytes) else self._push
-        return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
-
-    async def reference(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
-        """Bring a reference, and return the answer."""
-        return Hello.FromString(await self._reference(pieces, timeout=timeout, metadata=self._metadata))
-
-    def is_ready(self) -> bool:
-        """Return whether there is a connection; if not, ask for one."""
-        return self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
-
-    async def ready(self, timeout: float) -> bool:
-        """Return whether there is a connection soon."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._channel.channel_ready()
-        except TimeoutError:
-            return False
-        return True
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self._channel.close()
 
 
 class Channels:
@@ -103,6 +55,14 @@ class Channels:
         self._budget = Budget(self._settings.memory_mb << 20)
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
+        proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
+        self._proxy: list[tuple[str, Any]] = [proxy]
+        self._bridges = Bridges(shared, self.open, lambda: node.address)
+
+    def open(self, address: str, name: str) -> grpc.aio.Channel:
+        """Open a channel to the peer of this name, where it listens, or through those who host it."""
+        place = self._bridges.address(name) if hosts_of(address) else address
+        return self._identity.channel(place, name, [*_OPTIONS, *self._proxy])
 
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""
@@ -113,7 +73,7 @@ class Channels:
 
     async def greet(self, address: str, name: str = ANY) -> Hello | None:
         """Say hello to whoever listens at an address, to learn its name; or to a peer of that name, if it is there."""
-        channel = self._identity.channel(address, name, _OPTIONS)
+        channel = self.open(address, name)
         line = Line(channel, address, self._identity.name)
         try:
             hello = await line.hello(self._node.hello(None), self._settings.hello_timeout)
@@ -168,6 +128,7 @@ class Channels:
         for line in self._lines.values():
             await line.close()
         self._lines.clear()
+        await self._bridges.close()
 
     async def _ask(self, name: str) -> None:
         member = self._members.all.get(name)
@@ -278,8 +239,7 @@ class Channels:
         if line is None or line.address != member.address:
             if line is not None:
                 self._spawn(line.close())
-            channel = self._identity.channel(member.address, name, _OPTIONS)
-            line = self._lines[name] = Line(channel, member.address, self._identity.name)
+            line = self._lines[name] = Line(self.open(member.address, name), member.address, self._identity.name)
         return line
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

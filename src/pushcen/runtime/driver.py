@@ -14,6 +14,7 @@ from pushcen.runtime.epochs import NextEpoch
 from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.meeting import Meeting
 from pushcen.runtime.node import PeerNode
+from pushcen.runtime.reach.hosts import Hosts
 from pushcen.runtime.security.records import farewell_fields
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.trainer import Trainer
@@ -23,10 +24,20 @@ _SERVE_EVERY = 1.0
 
 
 class Driver:
-    """Drives one peer from start to end; `stopping` and `leaving` tell it to end."""
+    """Drives one peer from start to end; `stopping` and `leaving` tell it to end.
+
+    One that does not listen has its service at a `local` socket, to which its hosts' tunnels lead.
+    """
 
     def __init__(
-        self, node: PeerNode, me: DurablePeer, shared: Shared, join: Sequence[str], certs: Path | None, rng: Random
+        self,
+        node: PeerNode,
+        me: DurablePeer,
+        shared: Shared,
+        join: Sequence[str],
+        certs: Path | None,
+        rng: Random,
+        local: str = "",
     ) -> None:
         self.node, self.me, self.shared = node, me, shared
         self.stopping, self.leaving = asyncio.Event(), asyncio.Event()
@@ -35,12 +46,14 @@ class Driver:
         self.epochs = NextEpoch(node, me, self.channels, self.trainer, shared, join, self.stopping)
         self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
         self._members, self._log = shared.members, shared.log
+        self._hosts = Hosts(shared, self.channels.open, local, self._moved, rng) if local else None
         if isinstance(me.peer.rules.outbox, Ask):
             node.exchanging = self.trainer.exchanging = Exchanging(me, self.channels, shared)
 
     async def run(self, events: int | None = None, *, leave: bool = False) -> None:
         """Live until told to stop; train for so many compute events in all, and answer others after that."""
-        background = [asyncio.create_task(work) for work in (self.meeting.meet(), self.meeting.gossip())]
+        works = [self.meeting.meet(), self.meeting.gossip(), *([self._hosts.run()] if self._hosts else [])]
+        background = [asyncio.create_task(work) for work in works]
         stop: asyncio.Task[Any] = asyncio.create_task(self.stopping.wait())
         life = asyncio.create_task(self._live(events, leave))
         try:
@@ -59,6 +72,12 @@ class Driver:
         if self.node.exchanging is not None:
             self.node.exchanging.close()
         return await self.trainer.close(grace)
+
+    def _moved(self, hosts: list[str]) -> None:
+        """Tell everybody through whom this peer is reached now."""
+        self.node.address = "@" + ",".join(hosts) if hosts else ""
+        for member in self._members.online():
+            self.channels.ask(member.name)
 
     async def _live(self, events: int | None, leave: bool) -> None:
         me, members, settings, peer = self.me, self._members, self.shared.settings, self.me.peer

@@ -102,37 +102,69 @@ class Budget:
         self.used -= size
 
 
+class Slots:
+    """Calls that may run at a time: so many of one caller, so many of all together.
+
+    >>> slots = Slots(each=1, most=2)
+    >>> [slots.take(name) for name in ("ann", "ann", "bob", "eve")]
+    [True, False, True, False]
+    """
+
+    def __init__(self, each: int, most: int) -> None:
+        self._each, self._most = each, most
+        self._running: Counter[str] = Counter()
+
+    def take(self, caller: str) -> bool:
+        """Take a slot, if there is one."""
+        if self._running[caller] >= self._each or self._running.total() >= self._most:
+            return False
+        self._running[caller] += 1
+        return True
+
+    def give(self, caller: str) -> None:
+        """Give it back."""
+        self._running[caller] -= 1
+        if not self._running[caller]:
+            del self._running[caller]
+
+
 class Gate(grpc.GenericRpcHandler):
     """Finds what answers a call, and lets nobody through who does not belong or asks for too much."""
 
     def __init__(self, shared: Shared, rate: Rate, most: int) -> None:
-        self._identity, self._refused, self._rate, self._most = shared.identity, shared.refused, rate, most
-        self._running: Counter[str] = Counter()
+        self._identity, self._refused, self._rate = shared.identity, shared.refused, rate
+        self._slots = Slots(CALLS, most)
         self._handlers: dict[str, Any] = {}
-        self._unknown: Any = grpc.unary_unary_rpc_method_handler(self._let(_unknown, bounded=True))
+        self._unknown: Any = grpc.unary_unary_rpc_method_handler(self._let(_unknown, True, self._slots))
 
-    def add(self, path: str, kind: Callable[..., Any], behaviour: Behaviour, *codec: Any, bounded: bool = True) -> None:
+    def add(
+        self,
+        path: str,
+        kind: Callable[..., Any],
+        behaviour: Behaviour,
+        *codec: Any,
+        bounded: bool = True,
+        slots: Slots | None = None,
+    ) -> None:
         """Answer calls of `path` by a coroutine, which is told who calls. Unless it sees to rate and time itself, both
-        are `bounded` here.
+        are `bounded` here. With `slots` of their own, such calls take none of the others'.
         """
-        self._handlers[path] = kind(self._let(behaviour, bounded), *codec)
+        self._handlers[path] = kind(self._let(behaviour, bounded, slots or self._slots), *codec)
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """Find what answers a call."""
         return self._handlers.get(handler_call_details.method, self._unknown)
 
-    def _let(self, behaviour: Behaviour, bounded: bool) -> Callable[[Any, Context], Awaitable[Any]]:
+    def _let(self, behaviour: Behaviour, bounded: bool, slots: Slots) -> Callable[[Any, Context], Awaitable[Any]]:
         async def gated(request: Any, context: Context) -> Any:
-            running = self._running
             try:
                 caller = self._identity.caller(context, _claimed(context))
             except (CertificateError, ValueError) as error:
                 self._refused("certificate", "", str(error))
                 await context.abort(grpc.StatusCode.UNAUTHENTICATED, str(error))
                 raise  # never reached: abort raises
-            if running[caller] >= CALLS or running.total() >= self._most:
+            if not slots.take(caller):
                 await self._turn_away(context, caller, "busy", f"too many calls of {caller}, or of all, are under way")
-            running[caller] += 1
             try:
                 if not bounded:
                     return await behaviour(caller, request, context)
@@ -144,9 +176,7 @@ class Gate(grpc.GenericRpcHandler):
                 except TimeoutError:
                     await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"over after {_LONGEST:.0f} s: ask again")
             finally:
-                running[caller] -= 1
-                if not running[caller]:
-                    del running[caller]
+                slots.give(caller)
 
         return gated
 

@@ -9,6 +9,7 @@ from time import monotonic
 from pushcen.protocol import PeerId, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.members import hosts_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.wire import Signed
@@ -47,6 +48,7 @@ class Meeting:
             if monotonic() >= next_join:
                 alone = not members.online()
                 known = {self._node.address, *members.addresses().values()}
+                known |= {address for address in members.lost.values() if hosts_of(address)}  # they dial us
                 addresses = sorted({*self._join, *members.lost.values()} - known)
                 wait = min(2 * wait, settings.retry_last) if alone else settings.retry_last
                 next_join = monotonic() + wait

@@ -19,6 +19,7 @@ from pushcen.runtime.wire import Signed
 
 _REFUSED = 16  # references that a member would not take and that are remembered
 _EXCHANGE = 0.1  # how likely a push exchanges one of the view for another
+_HOSTS = 8  # through whom a peer may be reached, at most
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
@@ -30,6 +31,7 @@ class Member:
     address: str
     record: Signed | None = None  # its own word on where it listens
     version: tuple[int, int] = (0, 0)  # epoch and boot of that record
+    serial: int = 0  # and which one it is of that boot
     contact: Contact | None = None  # as its last answer shows it
     answered: float = -1e9  # when it answered last
     tried: float = -1e9
@@ -80,10 +82,10 @@ class Members:
         if member is None:
             if len(self.all) >= self._settings.known and not self._make_room(owed):
                 return None
-            member = self.all[name] = Member(check_name(name), check_address(address), next_try=now)
+            member = self.all[name] = Member(check_name(name), check_place(address), next_try=now)
             self.lost.pop(name, None)
         elif member.address != address:
-            member.address = check_address(address)
+            member.address = check_place(address)
             member.next_try, member.failures = now, max(1, member.failures)
         return member
 
@@ -92,13 +94,13 @@ class Members:
         peer, boot = check_id(fields["peer"]), int(fields["boot"])
         if name_of(peer) != author or author == self.me or peer in self.gone:
             return False
-        member, version = self.all.get(author), (epoch_of(peer), boot)
-        if member is not None and version <= member.version:
+        member, version, serial = self.all.get(author), (epoch_of(peer), boot), int(fields.get("serial", 0))
+        if member is not None and (version, serial) <= (member.version, member.serial if member.record else -1):
             return False
         member = self.meet(author, fields["address"], now, owed)
         if member is None:
             return False
-        member.record, member.version = record, version
+        member.record, member.version, member.serial = record, version, serial
         return True
 
     def heard(self, name: str, contact: Contact, now: float) -> None:
@@ -176,6 +178,29 @@ class Members:
         if silent:
             del self.all[self._rng.choice(silent)]
         return bool(silent)
+
+
+def hosts_of(address: str) -> list[str]:
+    """Return through whom a peer with this address is reached; nobody, if it can be dialled.
+
+    >>> hosts_of("@ward-1,ward-3"), hosts_of("192.0.2.7:7000")
+    (['ward-1', 'ward-3'], [])
+    """
+    return [name for name in address[1:].split(",") if name] if address.startswith("@") else []
+
+
+def check_place(address: str) -> str:
+    """Take `address` for where a peer is reached: HOST:PORT, or @ and the names of its hosts.
+
+    >>> check_place("@ward-1,ward-3")
+    '@ward-1,ward-3'
+    """
+    if not isinstance(address, str) or not address.startswith("@"):
+        return check_address(address)
+    hosts = hosts_of(address[:1024])
+    if not 0 < len(hosts) <= _HOSTS or address != "@" + ",".join(map(check_name, hosts)):
+        raise OptionError(f"address {address!r:.100}: must be HOST:PORT, or @ and the names of {_HOSTS} hosts at most")
+    return address
 
 
 def check_address(address: str) -> str:

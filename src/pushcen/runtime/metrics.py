@@ -45,6 +45,8 @@ class Metrics:
         self.refusals = _Counters("pushcen_refusals", "What was refused, by reason.", ["reason"], registry=registry)
         self.references = _Counters("pushcen_references", "References, by direction.", ["direction"], registry=registry)
         self.exchanges = _Counters("pushcen_exchanges", "Exchanges, by how far they came.", ["step"], registry=registry)
+        self.hosted = Gauge("pushcen_hosted_peers", "Peers that are reached through this one.", registry=registry)
+        self.tunnel_bytes = Counter("pushcen_tunnel_bytes", "Bytes carried for others.", registry=registry)
         self.events = Counter("pushcen_compute_events", "Compute events finished.", registry=registry)
         self.failed_events = Counter("pushcen_failed_events", "Compute events that failed.", registry=registry)
         self.disk_waits = Counter("pushcen_disk_waits", "Writes that the disk refused for now.", registry=registry)

@@ -40,7 +40,8 @@ class PeerNode:
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
         self._record = Signed()
-        self._recorded: Contact | None = None  # whom that is about
+        self._recorded: tuple[Contact, str] | None = None  # whom and what that is about
+        self._serial = 0
         self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
@@ -78,15 +79,17 @@ class PeerNode:
     def record(self) -> Signed:
         """Return this peer's own word on where it listens."""
         contact = self._me.peer.contact
-        if self._recorded != contact:
+        if self._recorded != (contact, self.address):
             fields = {"kind": "member", "peer": contact.peer, "boot": contact.boot, "address": self.address}
-            self._record, self._recorded = self._identity.sign(fields), contact
+            self._record = self._identity.sign({**fields, "serial": self._serial})
+            self._recorded = contact, self.address
+            self._serial += 1
         return self._record
 
     def news(self, have: Iterable[int] | None = None) -> News:
         """Return gossip: some members, and the lasting records that somebody who has `have` does not."""
         records = [] if have is None else self._records.missing(have)
-        mine = [self.record()] if epoch_of(self._me.peer.me) else []
+        mine = [self.record()] if epoch_of(self._me.peer.me) and self.address else []
         return News(members=[*mine, *self._members.sample(8)], records=records, have=self._records.have())
 
     def greet(self, caller: str, hello: Hello) -> Hello:

@@ -51,13 +51,27 @@ class RuntimeOptions:
     """Save the optimiser's state at every n-th compute event; 0: never."""
     pause: Seconds = 0.0
     """The least time between the beginnings of two compute events."""
+    hosts: int = 2
+    """Through how many members a peer that does not listen is reached."""
+    tunnels: int = 64
+    """How many streams one member may have through this peer; 0: it hosts nobody."""
+    tunnel_mb_per_second: float = 256.0
+    """What one member may send through this peer, in MB a second."""
     start_with: int = 0
     """How many neighbours must have answered before the first compute event."""
     start_timeout: Seconds = 60.0
     """How long to wait for them."""
 
     def __post_init__(self) -> None:
-        may_be_zero = {"patience", "evaluate_every", "optimiser_every", "pause", "start_with", "start_timeout"}
+        may_be_zero = {
+            "patience",
+            "evaluate_every",
+            "optimiser_every",
+            "pause",
+            "start_with",
+            "start_timeout",
+            "tunnels",
+        }
         for field in fields(self):
             name, value, zero = field.name, getattr(self, field.name), field.name in may_be_zero
             if isinstance(field.default, int):

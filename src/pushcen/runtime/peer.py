@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import signal
+import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -60,6 +61,8 @@ class Setup:
     """Take a copied state folder for the original."""
     grace: float = 2.0
     """How long to wait for a compute event that is to be given up."""
+    proxy: str = ""
+    """HOST:PORT of an HTTP proxy through which all calls go out."""
     neighbours: "NeighbourOptions | None" = None
     """Which of those it knows it pushes to: `policy`, `explore` and `validation` of it."""
     staleness: "StalenessOptions | None" = None
@@ -93,14 +96,14 @@ async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = Fal
 @contextlib.asynccontextmanager
 async def started(setup: Setup) -> AsyncIterator[Driver]:
     """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` makes it live."""
-    for address in (setup.listen, *setup.join):
+    for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store, ended = StateFolder(setup.state), True
+    store, ended, stack = StateFolder(setup.state), True, contextlib.ExitStack()
     try:
         stream = Random(f"{setup.seed} {setup.identity.name}")
         client, about, saved = _client(setup, store, stream)
         rng = Random(stream.random())
-        shared = Shared.of(setup.identity, setup.runtime, rng)
+        shared = Shared.of(setup.identity, setup.runtime, rng, setup.proxy and check_address(setup.proxy))
         if setup.neighbours is not None and setup.neighbours.policy == "bandit":
             shared.members.policy = ByBandit(setup.neighbours.explore, rng)
         if setup.staleness is not None and setup.staleness.given:
@@ -113,9 +116,10 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         facts = _facts(setup, about, client.peer)
         await _resume(setup, me, facts)
         service = Service(node, me, shared)
-        port = await service.start(setup.listen)
+        local = "" if setup.listen else str(stack.enter_context(_socket()))
+        port = await service.start(setup.listen or f"unix:{local}")
         node.address = _reachable(setup, port)
-        driver = Driver(node, me, shared, setup.join, setup.certs, rng)
+        driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
         try:
             if setup.metrics:
                 shared.metrics.serve(setup.metrics)
@@ -131,6 +135,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             me.close()
             shared.log.say("stopped", events=me.peer.events)
     finally:
+        stack.close()
         if ended:  # else the folder stays locked until the process ends
             store.close()
 
@@ -237,12 +242,21 @@ def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -
 
 
 def _reachable(setup: Setup, port: int) -> str:
+    if not setup.listen:
+        return ""
     host = setup.listen.rpartition(":")[0]
     if setup.advertise:
         return check_address(setup.advertise)
     if host in _EVERYWHERE:
         raise OptionError(f"listen = {setup.listen}: say with --advertise HOST:PORT where others reach this peer")
     return f"{host}:{port}"
+
+
+@contextlib.contextmanager
+def _socket() -> Iterator[Path]:
+    """Make room for a local socket that nobody else can reach."""
+    with tempfile.TemporaryDirectory(prefix="pushcen-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder) / "service"
 
 
 def _obey_signals(driver: Driver) -> None:

@@ -25,6 +25,7 @@ from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import CALLS, Behaviour, Budget, Context, Gate, Rate, connections
 from pushcen.runtime.network import generation_of
 from pushcen.runtime.node import PeerNode
+from pushcen.runtime.reach.tunnels import Tunnels
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import SERVICE, Hello, News
 from pushcen.runtime.wire.pieces import Bytes, read_piece
@@ -67,7 +68,7 @@ class Service:
             options=[
                 ("grpc.max_receive_message_length", self._piece),
                 ("grpc.max_metadata_size", 16 << 10),
-                ("grpc.max_concurrent_streams", CALLS),
+                ("grpc.max_concurrent_streams", CALLS + settings.tunnels),
                 ("grpc.max_allowed_incoming_connections", most),
                 ("grpc.server_handshake_timeout_ms", int(settings.handshake_timeout * 1000)),
                 ("grpc.max_connection_idle_ms", _IDLE),
@@ -76,7 +77,7 @@ class Service:
                 ("grpc.keepalive_timeout_ms", 10_000),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
             ],
-            maximum_concurrent_rpcs=4 * most,  # with those that the gate is about to turn away
+            maximum_concurrent_rpcs=4 * most + 64 * settings.tunnels,  # with those that are about to be turned away
         )
         gate = Gate(shared, self._calls, most)
         single, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_unary_rpc_method_handler
@@ -85,6 +86,8 @@ class Service:
         gate.add(f"/{SERVICE}/Push", stream, self._push, bounded=False)
         if self._offers is not None:
             gate.add(f"/{SERVICE}/Reference", stream, self._reference, bounded=False)
+        if settings.tunnels:
+            Tunnels(shared, gate)
         self._health = health.aio.HealthServicer()
         gate.add("/grpc.health.v1.Health/Check", single, lambda _, *call: self._health.Check(*call), *_HEALTH)
         watch = grpc.unary_stream_rpc_method_handler

@@ -36,12 +36,14 @@ class Shared:
     members: Members
     log: Log
     metrics: Metrics
+    proxy: str = ""
+    """HOST:PORT through which all calls go out, by HTTP CONNECT."""
 
     @classmethod
-    def of(cls, identity: Identity, settings: RuntimeOptions, rng: Random) -> "Shared":
+    def of(cls, identity: Identity, settings: RuntimeOptions, rng: Random, proxy: str = "") -> "Shared":
         """Make those of a peer that knows nobody yet."""
         name = identity.name
-        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name))
+        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name), proxy)
 
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""

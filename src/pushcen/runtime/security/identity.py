@@ -139,7 +139,7 @@ class Insecure:
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Make a server listen on this machine only."""
-        if address.rpartition(":")[0] not in LOOPBACK:
+        if not _is_here(address):
             raise OptionError(
                 f"listen = {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere"
             )
@@ -147,6 +147,10 @@ class Insecure:
 
     def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:  # noqa: ARG002
         """Open a channel in plain text."""
-        if address.rpartition(":")[0] not in LOOPBACK:
+        if not _is_here(address):
             raise OptionError(f"address {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere")
         return grpc.aio.insecure_channel(address, options)
+
+
+def _is_here(address: str) -> bool:
+    return address.startswith("unix:") or address.rpartition(":")[0] in LOOPBACK

@@ -1,0 +1,59 @@
+"""One channel to one neighbour, and the calls that are made on it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from pushcen.runtime.wire import SERVICE, Hello, News
+
+
+class Line:
+    """A channel to one neighbour, and its calls."""
+
+    def __init__(self, channel: grpc.aio.Channel, address: str, name: str) -> None:
+        self.address = address
+        self._channel = channel
+        self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
+        self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
+        self._push: Any = channel.stream_unary(f"/{SERVICE}/Push")
+        self._push_whole: Any = channel.unary_unary(f"/{SERVICE}/Push")  # a stream of one piece, on the wire the same
+        self._reference: Any = channel.stream_unary(f"/{SERVICE}/Reference")
+        self._metadata = grpc.aio.Metadata(("pushcen-name", name))
+
+    async def hello(self, hello: Hello, timeout: float) -> Hello:
+        """Say hello, and return the answer."""
+        data = await self._hello(hello.SerializeToString(), timeout=timeout, metadata=self._metadata)
+        return Hello.FromString(data)
+
+    async def gossip(self, news: News, timeout: float) -> News:
+        """Exchange news."""
+        data = await self._gossip(news.SerializeToString(), timeout=timeout, metadata=self._metadata)
+        return News.FromString(data)
+
+    async def push(self, pieces: AsyncIterator[bytes] | bytes, timeout: float) -> Hello:
+        """Push pieces, or the only one there is, which takes half the calls of gRPC; return the answer."""
+        push = self._push_whole if isinstance(pieces, bytes) else self._push
+        return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
+
+    async def reference(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
+        """Bring a reference, and return the answer."""
+        return Hello.FromString(await self._reference(pieces, timeout=timeout, metadata=self._metadata))
+
+    def is_ready(self) -> bool:
+        """Return whether there is a connection; if not, ask for one."""
+        return self._channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY
+
+    async def ready(self, timeout: float) -> bool:
+        """Return whether there is a connection soon."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._channel.channel_ready()
+        except TimeoutError:
+            return False
+        return True
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._channel.close()

@@ -1,0 +1,95 @@
+"""The caller's side of tunnels: a local socket for each peer that is reached through hosts, which gRPC dials."""
+
+import asyncio
+import random
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from pushcen.runtime.members import hosts_of
+from pushcen.runtime.reach.pipe import BROKEN, PIECE, TO, TUNNEL, pipe
+from pushcen.runtime.shared import Shared
+
+Open = Callable[[str, str], grpc.aio.Channel]
+"""Opens a channel to an address, and to the peer of a name there."""
+
+
+class Bridges:
+    """Sockets in a folder that nobody else may enter. What is written into one comes out at its peer."""
+
+    def __init__(self, shared: Shared, open_channel: Open, own: Callable[[], str]) -> None:
+        self._shared, self._open, self._own = shared, open_channel, own
+        self._folder: Path | None = None
+        self._servers: dict[str, asyncio.Task[Any]] = {}
+        self._channels: dict[tuple[str, str], grpc.aio.Channel] = {}
+
+    def address(self, name: str) -> str:
+        """Return where to dial for the peer of this name."""
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix="pushcen-"))
+        path = self._folder / name[:40]
+        if name not in self._servers:
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(str(path))
+            listener.listen(8)
+            self._servers[name] = asyncio.get_running_loop().create_task(self._serve(name, listener))
+        return f"unix:{path}"
+
+    async def close(self) -> None:
+        """Close all of them."""
+        for task in self._servers.values():
+            task.cancel()
+        await asyncio.gather(*self._servers.values(), return_exceptions=True)
+        for channel in self._channels.values():
+            await channel.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    async def _serve(self, name: str, listener: socket.socket) -> None:
+        async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await self._lead(name, reader, writer)
+            finally:
+                writer.close()
+
+        server = await asyncio.start_unix_server(lead, sock=listener, limit=PIECE)
+        async with server:
+            await server.serve_forever()
+
+    async def _lead(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Try a peer's hosts, in any order, and go through the first that has it."""
+        member = self._shared.members.all.get(name)
+        hosts = hosts_of(member.address) if member is not None else []
+        for host in random.sample(hosts, len(hosts)):
+            address = self._address(host)
+            if not address:
+                continue
+            try:
+                channel = self._channel(host, address)
+                metadata = grpc.aio.Metadata(("pushcen-name", self._shared.identity.name), (TO, name))
+                call: Any = channel.stream_stream(TUNNEL)(metadata=metadata)
+                try:
+                    async with asyncio.timeout(self._shared.settings.hello_timeout):
+                        await call.wait_for_connection()
+                    await pipe(call, reader, writer)
+                    return
+                finally:
+                    call.cancel()
+            except (*BROKEN, TimeoutError) as error:
+                self._shared.log.seldom(f"tunnel {name}", "no tunnel", neighbour=name, host=host, text=str(error)[:200])
+
+    def _address(self, host: str) -> str:
+        """Return where a host listens; it may be this very peer."""
+        if host == self._shared.identity.name:
+            return self._own()
+        member = self._shared.members.all.get(host)
+        return member.address if member is not None and not hosts_of(member.address) else ""
+
+    def _channel(self, host: str, address: str) -> grpc.aio.Channel:
+        if (host, address) not in self._channels:
+            self._channels[host, address] = self._open(address, host)
+        return self._channels[host, address]
