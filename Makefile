@@ -41,6 +41,7 @@ figures: $(READY)  ## draw the pictures in docs/ again
 	$(BIN)/pushcen compare && cp runs/compare-digits/accuracy.svg docs/pictures/compare_digits.svg
 	$(BIN)/pushcen compare --methods async-dfedavg,pushcen,examples/own_method.py:Clipped --name compare-worlds \
 		--seeds 3 --over data.alpha=0.1,1.0 --jobs 2 --clients 10 --target 80
+	$(BIN)/python scripts/draw_watch.py runs/compare-digits
 	cp runs/compare-worlds/accuracy.svg docs/pictures/compare_worlds.svg
 	cp runs/compare-worlds/accuracy_bytes.svg docs/pictures/compare_worlds_bytes.svg
 

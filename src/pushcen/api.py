@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one run. In a notebook it shows its table."""
+    """The outcome of one run. In a notebook it shows its table and its figure."""
 
     run: "Run"
 
@@ -61,12 +61,15 @@ class Result:
         return Comparison({self.run.method: self}).plot(figure)
 
     def _repr_html_(self) -> str:
-        return self.table.to("html")
+        return Comparison({self.run.method: self})._repr_html_()
 
 
 @dataclass(frozen=True)
 class Comparison(Mapping[str, Result]):
-    """Results by method, all of the same world; of several worlds, by the name of the run's folder."""
+    """Results by method, all of the same world; of several worlds, by the name of the run's folder.
+
+    In a notebook it shows its table and its figure.
+    """
 
     results: dict[str, Result]
     worlds: tuple[str, ...] = ()
@@ -122,7 +125,10 @@ class Comparison(Mapping[str, Result]):
         return figures[figure][1](groups)
 
     def _repr_html_(self) -> str:
-        return self.table.to("html")
+        from pushcen.analysis.report import as_image
+
+        figure = self.plot()
+        return self.table.to("html") + (as_image(figure, "the metric over pseudo-time") if figure else "")
 
 
 def simulate(
@@ -148,14 +154,16 @@ def simulate(
     (True, [0.5])
     """
     from pushcen.analysis import draw_accuracy
+    from pushcen.notebook import run_bar
     from pushcen.runs import launch
 
     load, function = _loader(config, task, settings)
     chosen = load({} if method is None else {"method": _plain_method(method)})
     at = _folder(folder)
-    return Result(
-        launch(chosen, at, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
-    )
+    with run_bar(chosen.method_name) as bar:
+        every = [*observers, bar]
+        run = launch(chosen, at, task=function, observers=every, track=track, strict=strict, then=draw_accuracy)
+    return Result(run)
 
 
 def compare(
@@ -193,6 +201,7 @@ def compare(
     from pushcen.checks import check_count
     from pushcen.config import flat
     from pushcen.errors import RunError
+    from pushcen.notebook import run_bar, runs_bar
     from pushcen.runs import carry_out, method_settings, one_by_one, place, plan_comparison
 
     check_count("jobs", jobs, 1)
@@ -205,10 +214,12 @@ def compare(
         _check_importable(function, list(named), observers)
     planned = plan_comparison(load, named, over, seeds)
     placed = place(planned, _folder(folder))
+    how: dict[str, Any] = {"track": track, "strict": strict, "then": draw_accuracy}
     if jobs == 1:
-        reports = one_by_one(placed, task=function, observers=observers, track=track, strict=strict, then=draw_accuracy)
+        reports = one_by_one(placed, task=function, observers=observers, watch=lambda job: run_bar(job.name), **how)
     else:
-        reports = carry_out(placed, at_once=jobs, track=track, strict=strict, then=draw_accuracy)
+        with runs_bar(len(placed)) as tell:
+            reports = carry_out(placed, at_once=jobs, tell=tell, **how)
     if failed := [report for report in reports if not report.done]:
         said = "\n".join(f"{report.job.name}: {report.error}" for report in failed)
         raise RunError(f"{len(failed)} of {len(reports)} runs failed:\n{said}") from failed[0].cause

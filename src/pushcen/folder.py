@@ -22,7 +22,7 @@ from pushcen.files import write_whole
 CONFIG, METRICS, SUMMARY, STATUS = "config.toml", "metrics.jsonl", "summary.json", "status.json"
 CHECKPOINT, TRACEBACK = "checkpoint", "traceback.txt"
 REAL = "real"  # what the summary of a network of real peers has as its `world`
-_LARGEST = {CONFIG: 1 << 20, METRICS: 1 << 31, SUMMARY: 1 << 28}  # bytes; more is no run of ours
+_LARGEST = {CONFIG: 1 << 20, METRICS: 1 << 31, SUMMARY: 1 << 28, STATUS: 1 << 20}  # bytes; more is no run of ours
 _LONGEST_LINE = 1 << 26
 Row = dict[str, Any]
 
@@ -171,6 +171,19 @@ def read_summary(folder: Path) -> Row | None:
     if not isinstance(summary, dict):
         raise RunError(f"{file}: must be a JSON object")
     return _renamed(summary)
+
+
+def read_status(folder: Path) -> str:
+    """Return what a run last said of itself: running, finished, interrupted or failed; unknown if it says nothing.
+
+    >>> read_status(Path("no/such/run"))
+    'unknown'
+    """
+    try:
+        status = json.loads(_text(folder / STATUS)).get("status")
+    except (OSError, ValueError, RecursionError, AttributeError, RunError):
+        return "unknown"
+    return status if status in ("running", "finished", "interrupted", "failed") else "unknown"
 
 
 def _renamed(summary: Row) -> Row:

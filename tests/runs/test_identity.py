@@ -123,7 +123,7 @@ def test_where_a_function_is_the_task_the_data_does_not_count(folder):
 
 def test_only_what_says_so_where_it_is_declared_does_not_count():
     marked = [field.name for field in dataclasses.fields(Config) if "counts" in field.metadata]
-    assert marked == ["executor", "checkpoint", "runtime"]
+    assert marked == ["executor", "checkpoint", "record", "runtime"]
     config = load_config("digits")
     assert set(config.identity()) == {
         key for key in map(str, Config.identity_of({}, real=True)) if not key.startswith("runtime.") and key != "world"

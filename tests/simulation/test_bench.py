@@ -8,7 +8,9 @@ from typer.testing import CliRunner
 from pushcen.bench import simulator
 from pushcen.cli import app
 
-GOALS = ("overhead_vs_training", "scaling_2_threads", "memory_per_client", "events_per_second")
+GOALS = (
+    "overhead_vs_training", "scaling_2_threads", "memory_per_client", "events_per_second", "recorder_cpu_share",
+)  # fmt: skip
 
 
 @pytest.mark.slow
@@ -29,3 +31,8 @@ def test_the_command_prints_what_it_measured(monkeypatch):
 @pytest.mark.slow
 def test_a_thousand_lenets_fit_into_one_process():
     assert simulator._in_a_process(simulator._memory)["memory_per_client"] <= 1.6
+
+
+def test_the_record_takes_less_than_three_hundredths_of_the_time(monkeypatch):
+    monkeypatch.setattr(simulator, "CLIENTS", 20)
+    assert 0 < simulator._recorder() < 0.03

@@ -169,7 +169,8 @@ WORLDS = {
 
 def files(folder):
     summary = json.loads((folder / "summary.json").read_text())
-    return plain(summary), (folder / "metrics.jsonl").read_bytes()
+    written = ("metrics.jsonl", "record/events.jsonl", "record/states.jsonl")
+    return plain(summary), *((folder / name).read_bytes() for name in written)
 
 
 def test_any_number_of_threads_gives_the_same_bytes(tmp_path):

@@ -89,7 +89,7 @@ def page(
     shown = html.escape(title)
     figures = "\n".join(
         f"<figure id={name}{' class=wide' if figure.get_figwidth() > WIDTH else ''}><h2>{html.escape(heading)}</h2>"
-        f"{_image(figure, heading)}</figure>"
+        f"{as_image(figure, heading)}</figure>"
         for name, heading, figure in drawn
     )
     sections = "\n".join(
@@ -146,7 +146,8 @@ def _about(groups: Sequence[Group]) -> str:
     )
 
 
-def _image(figure: "Figure", text: str) -> str:
+def as_image(figure: "Figure", text: str) -> str:
+    """Return a figure as an image in HTML, with its data inside."""
     data = io.BytesIO()
     with drawing():
         figure.savefig(data, format="svg", metadata={"Date": None})

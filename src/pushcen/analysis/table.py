@@ -79,6 +79,9 @@ class Table:
             return latex(self)
         return {"markdown": self._markdown, "csv": self._csv, "html": self._html}[form]()
 
+    def _repr_html_(self) -> str:
+        return self._html()
+
     def rich(self) -> Fitted:
         """Return the table for a terminal."""
         return Fitted(self)

@@ -5,6 +5,7 @@ import math
 import multiprocessing
 import resource
 import statistics
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ def run() -> dict[str, Any]:
     return {
         **training,
         **_in_a_process(_memory),
+        "recorder_cpu_share": round(statistics.median(_recorder() for _ in range(TURNS)), 5),
         "events_per_second": {str(clients): round(rate) for clients, rate in speeds.items()},
         "time_per_event_growth": round(speeds[small] / speeds[large], 2),
         "log_growth": round(math.log(large) / math.log(small), 2),
@@ -51,7 +53,7 @@ def _task(client: int, clients: int, steps: int = STEPS) -> Task:  # noqa: ARG00
     return lenet_task(steps)
 
 
-def _lenets(clients: int, steps: int, workers: int) -> dict[str, Any]:
+def _lenets(clients: int, steps: int, workers: int, folder: Path | None = None) -> dict[str, Any]:
     """Simulate PushCen with LeNets for two compute events of each, on instant messages; evaluate nothing."""
     world = World(
         PushCen(),
@@ -62,7 +64,7 @@ def _lenets(clients: int, steps: int, workers: int) -> dict[str, Any]:
         evaluation=EvaluationOptions(every=EVENTS + 0.5),
         executor=ExecutorOptions(workers=workers),
     )
-    return simulate_world(world, functools.partial(_task, steps=steps))
+    return simulate_world(world, functools.partial(_task, steps=steps), folder)
 
 
 def _training() -> dict[str, Any]:
@@ -123,6 +125,15 @@ def _bare_events(events: int) -> None:
 @functools.cache
 def _bare_here() -> Bare:
     return Bare(CLIENTS // 2, STEPS)
+
+
+def _recorder() -> float:
+    """Simulate the same in a folder; return how much of all CPU time went into the record of what happened."""
+    with tempfile.TemporaryDirectory() as folder:
+        begin = time.process_time()
+        summary = _lenets(CLIENTS, STEPS, 2, Path(folder) / "run")
+        share: float = summary["times"]["record"] / (time.process_time() - begin)
+    return share
 
 
 def _memory() -> dict[str, Any]:

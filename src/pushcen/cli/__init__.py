@@ -17,7 +17,21 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import certs, codec, compare, data, network, new, peer, report, reproduce, simulate, status, sweep
+from pushcen.cli import (
+    certs,
+    codec,
+    compare,
+    data,
+    network,
+    new,
+    peer,
+    report,
+    reproduce,
+    simulate,
+    status,
+    sweep,
+    watch,
+)
 from pushcen.errors import TransientError
 
 
@@ -80,6 +94,7 @@ for _command in (
     compare.compare,
     sweep.sweep,
     report.report,
+    watch.watch,
     reproduce.reproduce,
     report.export,
     peer.up,

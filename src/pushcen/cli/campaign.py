@@ -83,17 +83,22 @@ class ManyRuns:
     track: list[str]
     strict: bool
 
+    def folder(self, planned: "list[PlannedRun]") -> Path:
+        """Return the folder that the runs of a plan are, or are to be, in."""
+        from pushcen.runs import folder_for, folder_name
+
+        name = folder_name(f"{self.words[0]}-{planned[0].config.task_name}")
+        configs = {run.name: run.config for run in planned}
+        return self.runs / self.name if self.name else folder_for(self.runs, name, configs)
+
     def carry_out(
         self, planned: "list[PlannedRun]", list_: bool, slurm: Path | None, show: bool
     ) -> "tuple[Path, list[Report]]":
         """Carry out a plan, and return its folder and a report of each run; or only do what is asked for instead."""
         from pushcen.analysis import draw_accuracy
-        from pushcen.runs import folder_for, folder_name, place, report_of
+        from pushcen.runs import place, report_of
 
-        first = planned[0].config
-        name = folder_name(f"{self.words[0]}-{first.task_name}")
-        configs = {run.name: run.config for run in planned}
-        folder = self.runs / self.name if self.name else folder_for(self.runs, name, configs)
+        first, folder = planned[0].config, self.folder(planned)
         jobs = place(planned, folder)
         if list_ or slurm:
             self._write_commands(planned, jobs, folder, slurm)

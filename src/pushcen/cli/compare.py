@@ -32,6 +32,7 @@ from pushcen.cli.options import (
     loader,
     with_flags,
 )
+from pushcen.cli.watch import NoBrowser, WatchIt, watched
 
 if TYPE_CHECKING:
     from pushcen.analysis import Table
@@ -68,6 +69,8 @@ def compare(
     figure: FigureName = "",
     target: Target = None,
     table: TableForm = None,
+    watch: WatchIt = False,
+    no_browser: NoBrowser = False,
 ) -> None:
     """Run several methods in the same worlds: same data, same join times, same first weights, seed by seed.
 
@@ -95,13 +98,15 @@ def compare(
     layout.check(planned, table)
     words = ["compare", config, "--methods", methods, *point_flags(over, seeds), *layout.flags()]
     how = ManyRuns(words, changed, common, name, runs, jobs, track or [], strict)
-    folder, reports = how.carry_out(planned, list_, slurm, show)
-    if done := [report.run for report in reports if report.done]:
-        if many:
-            _show_worlds(layout, done, folder, table)
-        else:
-            _show_world(planned[0].config, done, folder, table, layout.targets)
-    end_on_failure(reports, show=show)
+    watch = watch and not (list_ or slurm)
+    with watched([how.folder(planned)] if watch else [], on=watch, browser=not no_browser):
+        folder, reports = how.carry_out(planned, list_, slurm, show)
+        if done := [report.run for report in reports if report.done]:
+            if many:
+                _show_worlds(layout, done, folder, table)
+            else:
+                _show_world(planned[0].config, done, folder, table, layout.targets)
+        end_on_failure(reports, show=show)
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,7 @@ def _show_world(config: "Config", done: "list[Run]", folder: Path, form: str | N
         files = save(figure, folder, measure_of(groups).name)
         console.print(f"figure: {files[0]}", soft_wrap=True, markup=False)
     console.print(f"more figures and a page: pushcen report {folder}", soft_wrap=True, markup=False)
+    console.print(f"see it happen, in the browser: pushcen watch {folder}", soft_wrap=True, markup=False)
 
 
 def _show_worlds(layout: _Layout, done: "list[Run]", folder: Path, form: str | None) -> None:

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 
 from pushcen.cli.options import Changed, ConfigFile, Name, Runs, Strict, Track, with_flags
+from pushcen.cli.watch import NoBrowser, WatchIt, watched
 
 if TYPE_CHECKING:
     from pushcen.config import Config
@@ -27,6 +28,8 @@ def simulate(
         Path | None, typer.Option(help="The run's folder: a new one, or one with this run, which goes on if need be.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Describe the run, and train nothing.")] = False,
+    watch: WatchIt = False,
+    no_browser: NoBrowser = False,
 ) -> None:
     """Simulate many clients that train one model. With no argument: digits, 20 clients, PushCen."""
     from pushcen.config import load_config
@@ -50,10 +53,11 @@ def simulate(
     if dry_run:
         _describe(chosen)
         return
-    _show(_watched(chosen, folder, track=track, strict=strict))
+    with watched([folder], on=watch, browser=not no_browser):
+        _show(_carried_out(chosen, folder, track=track, strict=strict))
 
 
-def _watched(config: "Config", folder: Path, *, track: list[str] | None, strict: bool) -> "Run":
+def _carried_out(config: "Config", folder: Path, *, track: list[str] | None, strict: bool) -> "Run":
     """Carry out a run with a progress bar; where it is interrupted, say how to go on, and stop."""
     from pushcen.cli.progress import RunProgress
     from pushcen.runs import launch

@@ -12,6 +12,7 @@ from pushcen.simulation.options import (
     NeighbourOptions,
     NetworkOptions,
     ParticipationOptions,
+    RecordOptions,
     StalenessOptions,
     World,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "ParticipationOptions",
     "Quiet",
     "Reading",
+    "RecordOptions",
     "StalenessOptions",
     "Summary",
     "World",

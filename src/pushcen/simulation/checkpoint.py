@@ -95,6 +95,8 @@ class Saved:
                 raise RunError(f"{path}: is of version {self.plain['version']}, and this pushcen reads {VERSION}")
             self.world: dict[str, Any] = dict(self.plain["world"])
             self.metrics_bytes: int = self.plain["metrics_bytes"]
+            recorder = self.plain["engine"].get("recorder")
+            self.recorder: dict[str, Any] | None = recorder if isinstance(recorder, dict) else None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise RunError(f"{path}: cannot be read: {error!r:.200}") from error
 

@@ -20,6 +20,7 @@ from pushcen.simulation.options import World
 from pushcen.simulation.pacing import Pacing
 from pushcen.simulation.presence import Breakdown, HandOver, Join, Leave, Presence, Repair, Return
 from pushcen.simulation.queue import COMPUTE, LOOK, Queue, QueueEvent
+from pushcen.simulation.recorder import Recorder
 from pushcen.streams import stream
 
 
@@ -120,6 +121,7 @@ class Engine:
         self.network = SimulatedNetwork(self)
         self.presence = Presence(self)
         self.evaluator = Evaluator(self)
+        self.recorder: Recorder | None = None  # whoever has a folder to write to sets it
 
     def plan(self) -> None:
         """Begin at the beginning."""
@@ -223,6 +225,7 @@ class Engine:
             **self.presence.save(),
             **({} if self.pacing is None else {"pacing": self.pacing.save()}),
             "looker": self.evaluator.save(),
+            **({} if self.recorder is None else {"recorder": self.recorder.save()}),
             **({} if self.exchanges is None else {"exchanges": self.exchanges.save()}),
         }
 

@@ -44,7 +44,9 @@ class Evaluator:
     def stepped(self, node: SimulatedClient, work: Work, envelopes: Sequence[Envelope], ticket: Ticket) -> None:
         """Note a compute event; what its learner reports is counted when it is there."""
         contexts = [meter.stepped(node, work, envelopes, ticket) for meter in self._watching]
-        self._engine.collector.add((ticket,), self._collected, (node.name, contexts))
+        self._engine.collector.add((ticket,), self._collected, (node.name, self._engine.now, contexts))
+        if self._engine.recorder is not None:
+            self._engine.recorder.stepped(node, work, ticket)
 
     def pushed(self, node: SimulatedClient, envelopes: Sequence[Envelope], masses: Sequence[int]) -> None:
         """Note envelopes that belong to no compute event, and the new mass that each carries."""
@@ -79,6 +81,8 @@ class Evaluator:
             if section.global_test:
                 readings.append(self._evaluation(nodes[:1], "global", shared))
         readings += [meter.read(nodes, shared) for meter in self.meters]
+        if engine.recorder is not None:
+            readings.append(engine.recorder.read())
         tickets = [ticket for reading in readings for ticket in reading.tickets]
         engine.collector.add(tickets, self._complete, (row, readings))
 
@@ -127,6 +131,8 @@ class Evaluator:
             if score.samples and math.isfinite(score.metric):
                 node.best = score.metric if node.best is None else self.measures[0].best((node.best, score.metric))
         row: Row = {}
+        if self._engine.recorder is not None:
+            self._engine.recorder.scored(by_node)
         late = {node: score for node, score in by_node.items() if node.late}
         if self._engine.join_times:
             best = [node.best for node in self._engine.nodes if node.late and node.best is not None]
@@ -142,18 +148,20 @@ class Evaluator:
     def _failed_events(self) -> int:
         return sum(client["events"] for client in self.failures.values())
 
-    def _collected(self, facts: list[Outcome], context: tuple[str, list[Any]]) -> None:
-        [outcome], (name, contexts) = facts, context
+    def _collected(self, facts: list[Outcome], context: tuple[str, float, list[Any]]) -> None:
+        [outcome], (name, time, contexts) = facts, context
         self.flops += outcome.flops
         if outcome.failure:
             client = self.failures.setdefault(name, {"events": 0, "why": outcome.failure})
             client["events"] += 1
             client["trains"] = outcome.trains
+            if self._engine.recorder is not None:
+                self._engine.recorder.failed(time, name, outcome.failure)
         elif outcome.trains:
             self.loss[0] += outcome.loss
             self.loss[1] += 1
-        for meter, context in zip(self._watching, contexts, strict=True):
-            meter.collected(outcome, context)
+        for meter, noted in zip(self._watching, contexts, strict=True):
+            meter.collected(outcome, noted)
 
     def _complete(self, facts: list[Any], context: tuple[Row, list[Reading]]) -> None:
         row, readings = context

@@ -117,6 +117,8 @@ class SimulatedNetwork:
             self._send_at_once(node, envelopes, sizes)
         else:
             self._send_later(node, envelopes, sizes)
+        if self._engine.recorder is not None:
+            self._engine.recorder.sent(node, envelopes, sizes)
 
     def _send_at_once(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: dict[int, int]) -> None:
         loss, at, peer, random = self._loss, self._engine.at, node.client.peer, self._rng.random
@@ -130,7 +132,7 @@ class SimulatedNetwork:
         for envelope in envelopes:
             other = at.get(envelope[1])
             if other is None or not other.online or (loss and random() < loss):
-                self._lose(node, sizes[envelope[2]])
+                self._lose(node, envelope, sizes[envelope[2]])
                 if self._notice == "sure":
                     peer.failed(envelope)
                 elif self._notice == "silent":
@@ -138,7 +140,7 @@ class SimulatedNetwork:
                 continue
             client = other.client
             if other.references is not None and not _understands(other, envelope):
-                self._lose(node, sizes[envelope[2]])
+                self._lose(node, envelope, sizes[envelope[2]])
                 continue
             other.bytes_received += sizes[envelope[2]]
             if client.receive(envelope) and exchanges is not None:
@@ -195,16 +197,18 @@ class SimulatedNetwork:
         arrives = receiver is not None and receiver.online and not (network.loss and random() < network.loss)
         refused = arrives and receiver is not None and not _understands(receiver, envelope)
         if refused:
-            self._lose(sender, size)
+            self._lose(sender, envelope, size)
         elif receiver is not None and arrives:
             receiver.bytes_received += size
             if receiver.client.receive(envelope) and engine.exchanges is not None:
                 engine.exchanges.received(receiver, envelope)
             engine.received(receiver)
+            if engine.recorder is not None:
+                engine.recorder.delivered("d" if copy else "a", envelope)
             if not copy and network.duplicate and random() < network.duplicate:
                 engine.queue.put(engine.now + network.hold * random(), Delivery(envelope, copy=True))
         else:
-            self._lose(sender, size)
+            self._lose(sender, envelope, size)
         if copy or network.notice == "silent":
             return
         if refused:
@@ -282,9 +286,11 @@ class SimulatedNetwork:
             return node.facts.sizes
         return {part: len(data) for part, data in self._engine.executor.messages(ticket).items()}
 
-    def _lose(self, node: SimulatedClient, size: int) -> None:
+    def _lose(self, node: SimulatedClient, envelope: Envelope, size: int) -> None:
         node.messages_lost += 1
         node.bytes_lost += size
+        if self._engine.recorder is not None:
+            self._engine.recorder.delivered("l", envelope)
 
 
 def _understands(node: SimulatedClient, envelope: Envelope) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pushcen.protocol import Farewell, Peer, epoch_of
+from pushcen.record import CRASHES, FAREWELL, JOINS, LEAVES, REPAIRED, RETURNS
 from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.offers import encode
 from pushcen.simulation.queue import PRESENCE, QueueEvent
@@ -122,7 +123,7 @@ class Presence:
         """Bring a client in for the first time."""
         node = self._engine.nodes[index]
         node.present = True
-        self._arrive(node)
+        self._arrive(node, JOINS)
         if index in self._churning or self._trace:
             self._later(Leave(index), self._section.stay)
         if index in self._crashing:
@@ -136,7 +137,7 @@ class Presence:
             return
         if node.work is not None:
             node.client.abort()
-        self._depart(node)
+        self._depart(node, FAREWELL if self._section.farewell else LEAVES)
         if self._section.farewell:
             self._bid_farewell(node)
         self._later(Return(index), self._section.away)
@@ -153,14 +154,14 @@ class Presence:
                 self._engine.queue.put(self._engine.now + node.pace, Return(index))
                 return
             node.connect(peer.renewed(epoch_of(peer.me) + 1))
-        self._arrive(node)
+        self._arrive(node, RETURNS)
         self._later(Leave(index), self._section.stay)
 
     def crash(self, index: int) -> None:
         """Take from a client all that it had not committed; it is away until it is repaired."""
         node = self._engine.nodes[index]
         if node.online:
-            self._depart(node)
+            self._depart(node, CRASHES)
             peer = node.peer
             node.connect(Peer.restore(peer.save(), peer.rules))
             self._engine.lose(node)
@@ -171,7 +172,7 @@ class Presence:
         """Bring a client that crashed back, unless it has come and gone meanwhile as its trace says."""
         node = self._engine.nodes[index]
         if not node.online and not self._is_away(index):
-            self._arrive(node)
+            self._arrive(node, REPAIRED)
 
     def hand_over(self, index: int) -> None:
         """Give a leaving client's mass away, again and again until all of it is credited elsewhere."""
@@ -206,9 +207,11 @@ class Presence:
         self.farewells = [Farewell(*farewell) for farewell in state["farewells"]]
         self.left = state["gone"]
 
-    def _arrive(self, node: SimulatedClient) -> None:
+    def _arrive(self, node: SimulatedClient, how: str) -> None:
         engine = self._engine
         node.online = True
+        if engine.recorder is not None:
+            engine.recorder.visited(node, how)
         engine.neighbours.arrive(node.name, node.peer)
         engine.at[node.peer.me] = node
         self._hear_farewells(node)
@@ -218,8 +221,10 @@ class Presence:
             engine.pacing.arrive(node)
         engine.ready(node)
 
-    def _depart(self, node: SimulatedClient) -> None:
+    def _depart(self, node: SimulatedClient, how: str) -> None:
         node.online = False
+        if self._engine.recorder is not None:
+            self._engine.recorder.visited(node, how)
         node.attempt += 1  # what it was computing will never be done
         node.work = node.waits_since = None
         self._engine.neighbours.depart(node.name)

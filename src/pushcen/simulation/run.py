@@ -20,6 +20,7 @@ from pushcen.simulation.executors import Executor, Host, Make, MakeLearner, star
 from pushcen.simulation.jobs import Build, Encode, Facts, Restore
 from pushcen.simulation.observer import Observer, Quiet
 from pushcen.simulation.options import World, differences
+from pushcen.simulation.recorder import Recorder
 
 Summary = dict[str, Any]
 TICK = 0.2  # seconds between two reports of progress
@@ -107,6 +108,8 @@ class Simulation:
         files.begin(saved.metrics_bytes if saved else 0)
         self._spent = [self._so_far(row) for row in read_rows(files.path)] if saved and files.path else []
         self.engine.evaluator.write = self._write
+        if files.path is not None and world.record.events:
+            self.engine.recorder = Recorder(self.engine, files.path, saved.recorder if saved else None)
         self._built = time.monotonic()
 
     def go(self) -> Summary:
@@ -125,12 +128,17 @@ class Simulation:
             status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
             files.write_status(status, error=str(error) or type(error).__name__, time=engine.now)
             raise
+        finally:
+            if engine.recorder is not None:
+                engine.recorder.close()
         status = "interrupted" if self._stop and not engine.over else "finished"
         summary = {"status": status, **engine.evaluator.summary()}
         now = time.monotonic()
         summary["times"] = {"build": self._built - self._started, "run": now - self._built}
         if self._noted is not None:
             summary["times"]["rows"] = self._noted
+        if engine.recorder is not None:
+            summary["times"]["record"] = engine.recorder.seconds
         if self._world.evaluation.targets:
             summary["targets"] = {f"{target:g}": self._until(target) for target in self._world.evaluation.targets}
         if status == "finished":
@@ -148,6 +156,8 @@ class Simulation:
                 self._ticked = now
                 engine.collector.poll()
                 self._observer.progress(self._progress())
+                if engine.recorder is not None:
+                    engine.recorder.flush()
             if now - self._saved_at >= self._world.checkpoint.seconds and self._files.path is not None:
                 checkpoint.save(engine, self._files, self._identity)
                 self._saved_at = time.monotonic()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pushcen.protocol import audit
+from pushcen.protocol import Audit, audit
 from pushcen.simulation.client import SimulatedClient
 from pushcen.simulation.executors import Ticket
 from pushcen.simulation.meters.meter import Meter, Reading
@@ -14,6 +14,8 @@ class MassMeter(Meter):
     name = "mass"
     saved = ("exact",)
     exact = True
+    found: Audit | None = None
+    """The newest audit."""
 
     def read(self, nodes: list[SimulatedClient], reference: Ticket | None) -> Reading:  # noqa: ARG002
         """Audit, and return what was found."""
@@ -26,8 +28,8 @@ class MassMeter(Meter):
         engine = self.engine
         if not engine.moves_mass:
             return {"mass_exact": True}
-        found = audit([node.peer.save() for node in engine.nodes] + engine.presence.left)
-        return found.figures(waiting=sum(node.peer.waiting for node in engine.nodes))
+        self.found = audit([node.peer.save() for node in engine.nodes] + engine.presence.left)
+        return self.found.figures(waiting=sum(node.peer.waiting for node in engine.nodes))
 
     def summary(self) -> dict[str, Any]:
         """Return whether every row was exact, and where the mass is at the end."""

@@ -13,7 +13,13 @@ from pushcen.simulation.options.clients import ComputeOptions, ParticipationOpti
 from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
 from pushcen.simulation.options.needs import check_needs
 from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
-from pushcen.simulation.options.running import CheckpointOptions, EvaluationOptions, ExecutorOptions, MeterOptions
+from pushcen.simulation.options.running import (
+    CheckpointOptions,
+    EvaluationOptions,
+    ExecutorOptions,
+    MeterOptions,
+    RecordOptions,
+)
 from pushcen.simulation.options.staleness import StalenessOptions
 from pushcen.simulation.worlds.lines import Lines
 from pushcen.simulation.worlds.own_graphs import TimedGraph, graph_fingerprint, is_own
@@ -49,6 +55,7 @@ class World:
     meters: MeterOptions = field(default_factory=MeterOptions)
     executor: ExecutorOptions = field(default_factory=ExecutorOptions, metadata=CARRIED_OUT)
     checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions, metadata=CARRIED_OUT)
+    record: RecordOptions = field(default_factory=RecordOptions, metadata=CARRIED_OUT)
 
     def __post_init__(self) -> None:
         check_count("clients", self.clients, 1)
@@ -153,6 +160,7 @@ __all__ = [
     "NeighbourOptions",
     "NetworkOptions",
     "ParticipationOptions",
+    "RecordOptions",
     "StalenessOptions",
     "World",
     "differences",

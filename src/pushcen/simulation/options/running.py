@@ -90,6 +90,19 @@ class ExecutorOptions:
 
 
 @dataclass(frozen=True)
+class RecordOptions:
+    """What is written down for `pushcen watch`: about so many compute `events`, and what they send (0: nothing).
+
+    Of a run that has more, every n-th is; how clients stand is noted with the rows of the metrics.
+    """
+
+    events: int = 20_000
+
+    def __post_init__(self) -> None:
+        check_count("events", self.events)
+
+
+@dataclass(frozen=True)
 class CheckpointOptions:
     """Everything is saved when `seconds` have passed since the last time (by the clock on the wall), and at the end."""
 
