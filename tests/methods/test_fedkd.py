@@ -12,7 +12,7 @@ from pushcen.learning import Learner, Task, TrainingOptions, Work
 from pushcen.learning.distillation import divergence
 from pushcen.methods import FedKD
 from pushcen.protocol import UNIT
-from pushcen.runtime.state_folder import weights_of
+from pushcen.runtime.kept import weights_of
 from pushcen.simulation.network import SimulatedNetwork
 from tests.learning.tasks import tiny_data, tiny_model
 from tests.methods.softmax import CLASSES, INPUTS, LR, SAMPLES, client_of, samples, start

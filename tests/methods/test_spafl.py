@@ -12,7 +12,8 @@ from pushcen.errors import OptionError, TaskError
 from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
 from pushcen.methods import SpaFL
 from pushcen.protocol import UNIT
-from pushcen.runtime.state_folder import read_state, weights_of
+from pushcen.runtime.kept import weights_of
+from pushcen.runtime.state_folder import read_state
 from tests.learning.tasks import tiny_data, tiny_model
 from tests.methods.softmax import CLASSES, INPUTS, LR, SAMPLES, client_of, event, samples, start
 from tests.runtime.tasks import tiny

@@ -142,7 +142,8 @@ def test_without_certificates_only_on_this_machine():
 
 def test_an_expired_certificate_is_told_at_the_start(authority):
     key, ago = new_key(), utc() - datetime.timedelta(days=30)
-    old = make_certificate(key, authority.root, authority.key, authority.network.fingerprint, "ann", 10, start=ago)
+    network = authority.network.fingerprint
+    old = make_certificate(key.public_key(), authority.root, authority.key, network, "ann", 10, start=ago)
     from pushcen.runtime.security.certificates import key_bytes, pem
 
     folder = authority.folder / "ann"

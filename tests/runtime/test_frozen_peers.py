@@ -15,7 +15,8 @@ from pushcen.learning import Learner, Task, TrainingOptions
 from pushcen.learning.frozen import Frozen
 from pushcen.methods import PushCen
 from pushcen.runtime.fingerprint import describe, difference, digest
-from pushcen.runtime.state_folder import read_state, weights_of
+from pushcen.runtime.kept import weights_of
+from pushcen.runtime.state_folder import read_state
 from pushcen.runtime.wire import Hello
 
 from .tasks import tiny

@@ -228,7 +228,9 @@ def test_who_does_not_belong_is_turned_away(tmp_path, who):
             elif who == "expired":
                 a = world.authority
                 key, long_ago = new_key(), datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-                old = make_certificate(key, a.root, a.key, a.network.fingerprint, "eve", 10, start=long_ago)
+                old = make_certificate(
+                    key.public_key(), a.root, a.key, a.network.fingerprint, "eve", 10, start=long_ago
+                )
                 credentials = ((certs / "authority.pem").read_bytes(), key_bytes(key), pem(old))
             elif who == "revoked":
                 await deliver(world.authority, world.authority.revoke("eve"), world.addresses["ann"])

@@ -54,6 +54,21 @@ def test_who_does_not_answer_is_backed_off_then_left_out_and_may_come_back():
     assert table.lost == {}
 
 
+def test_a_record_that_was_signed_again_in_the_same_boot_is_news_once():
+    table = members()
+
+    def learn(boot, **serial):
+        fields = {"peer": "ann/1", "boot": boot, "address": "ann:7000", **serial}
+        return table.learn(Signed(body=repr(fields).encode()), "ann", fields, 0.0, lambda _: False)
+
+    assert [learn(1), learn(1), learn(1, serial=1), learn(1, serial=1), learn(1), learn(2)] == [
+        True, False, True, False, False, True,
+    ]  # fmt: skip
+    for wrong in (-1, 1.5, "2", True, None, 1 << 80):
+        with pytest.raises(ValueError, match="serial"):
+            learn(3, serial=wrong)
+
+
 @given(st.lists(st.tuples(st.sampled_from([f"p{i}" for i in range(40)]), st.sampled_from("mhsf")), max_size=200))
 def test_the_table_stays_bounded_whatever_happens(steps):
     table = members()

@@ -10,8 +10,8 @@ from pushcen.methods import AsyncDFedAvg, DivShare, Epidemic, PushCen, Sgp, Swif
 from pushcen.protocol import UNIT, epoch_of
 from pushcen.runtime.channels import Line
 from pushcen.runtime.claims import read_word
+from pushcen.runtime.kept import weights_of
 from pushcen.runtime.operator import deliver
-from pushcen.runtime.state_folder import weights_of
 from pushcen.runtime.wire import Signed
 
 from .tasks import lenet

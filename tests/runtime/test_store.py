@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from pushcen.errors import LedgerError
-from pushcen.runtime.state_folder import StateFolder, read_state, weights_of
+from pushcen.runtime.kept import weights_of
+from pushcen.runtime.state_folder import StateFolder, read_state
 
 TENSORS = {"model.weight": torch.arange(6.0)}
 

@@ -17,7 +17,21 @@ from typer.core import TyperGroup
 
 import pushcen
 from pushcen.bench import commands as bench
-from pushcen.cli import codec, compare, data, network, new, peer, report, reproduce, simulate, sweep, watch
+from pushcen.cli import (
+    certs,
+    codec,
+    compare,
+    data,
+    network,
+    new,
+    peer,
+    report,
+    reproduce,
+    simulate,
+    status,
+    sweep,
+    watch,
+)
 from pushcen.errors import TransientError
 
 
@@ -85,6 +99,8 @@ for _command in (
     report.export,
     peer.up,
     peer.peer,
+    status.status,
+    peer.rollback,
     network.audit,
     network.forget,
     network.refound,
@@ -92,7 +108,7 @@ for _command in (
     app.command()(_command)
 for _name, _group in {
     "bench": bench.app,
-    "certs": network.app,
+    "certs": certs.app,
     "codec": codec.app,
     "data": data.app,
 }.items():

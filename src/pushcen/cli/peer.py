@@ -41,7 +41,7 @@ def peer(
         str, typer.Option(metavar="FILE", help="What `pushcen data columns` wrote: the same at every site.")
     ] = "",
     label: Annotated[str, typer.Option(help="The column to learn [as --columns says].")] = "",
-    certs: Annotated[Path | None, typer.Option(help="Its folder of certificates, from `pushcen certs issue`.")] = None,
+    certs: Annotated[Path | None, typer.Option(help="Its folder of certificates: `pushcen certs`.")] = None,
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
     ] = None,
@@ -66,6 +66,7 @@ def peer(
     ] = "",
     founders: Annotated[str, typer.Option(help="With --insecure: who starts with mass, separated by commas.")] = "",
     log: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[str, typer.Option(help="text, json, or auto: text on a terminal, json else.")] = "auto",
     settings: Set = None,
 ) -> None:
     """Run one peer: it trains, pushes to others and takes in what they push, until it is told to stop.
@@ -83,7 +84,7 @@ def peer(
     from pushcen.runtime.peer import Setup, peer_config, run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
-    logs.set_up(log)
+    logs.set_up(log, log_format)
     raise_descriptors()
     if not task and not data:
         raise OptionError("TASK: is needed (or --data FILE, a table of this site)")
@@ -118,6 +119,22 @@ def peer(
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # without waiting for a compute event, which is undone
+
+
+def rollback(
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="The state folder of a peer that is stopped.")],
+    events: Annotated[
+        int | None, typer.Option(min=1, help="To the weights after so many compute events [the best that were kept].")
+    ] = None,
+) -> None:
+    """Go back to the best weights of a peer, by its own test data; only the weights.
+
+    Its mass, epoch, sequence and boot go on: to the others it is as if it had trained its way there.
+    """
+    from pushcen.runtime.kept import roll_back
+
+    kept = roll_back(state, events)
+    typer.echo(f"{state}: has the weights after {kept.events} compute events again, whose score was {kept.score:g}")
 
 
 def up(

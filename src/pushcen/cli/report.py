@@ -56,9 +56,12 @@ def report(
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or the state folder of a peer.")],
+    best: Annotated[bool, typer.Option("--best", help="Of a peer: its best weights, not the newest.")] = False,
     client: Annotated[int | None, typer.Option(help="The model of this client.")] = None,
     reference: Annotated[bool, typer.Option("--reference", help="The de-biased reference model.")] = False,
-    out: Annotated[Path | None, typer.Option(help="The file [in the run's folder].")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The file [in the run's folder; of a peer, NAME.safetensors here].")
+    ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="With what is frozen, too.")] = False,
 ) -> None:
     """Write a trained model as safetensors, and show how to load it.
@@ -70,8 +73,10 @@ def export(
     if (run / "ledger.db").is_file():
         if whole:
             raise OptionError("--whole: a peer's state folder has no frozen part; its task function makes it")
-        _of_peer(run, out)
+        _of_peer(run, out, best)
         return
+    if best:
+        raise OptionError("--best: is for the state folder of a peer; a run has --client N or --reference")
     from pushcen.runs.export import export_model
 
     if (client is None) == (not reference):
@@ -82,14 +87,23 @@ def export(
     console.print(example, soft_wrap=True, markup=False)
 
 
-def _of_peer(folder: Path, out: Path | None) -> None:
-    """Write the model of a peer on a real network, which may be running."""
+def _of_peer(folder: Path, out: Path | None, best: bool) -> None:
+    """Write the model of a peer on a real network, which may be running; never into its state folder."""
     from safetensors.torch import save_file
 
-    from pushcen.runtime.state_folder import base_of, weights_of
+    from pushcen.errors import OptionError
+    from pushcen.runtime.kept import base_of, best_weights, choose, weights_of
+    from pushcen.runtime.state_folder import read_state
 
-    file, base = out or folder / "model.safetensors", base_of(folder)
-    save_file(weights_of(folder), file, {"base": base} if base else None)
+    file = out or Path(f"{Path(str(read_state(folder).get('name'))).name}.safetensors")
+    if file.resolve().is_relative_to(folder.resolve()):
+        raise OptionError(f"--out {file}: must not be in the state folder, which is the peer's alone")
+    base, kept = base_of(folder), choose(folder, None) if best else None
+    about = {"base": base} if base else {}
+    if kept is not None:
+        about |= {"events": str(kept.events), "score": str(kept.score)}
+    save_file(best_weights(folder, kept) if kept else weights_of(folder), file, about or None)
     said, strict = (f"# without what is frozen: base {base}\n", ", strict=False") if base else ("", "")
+    said += f"# the best by its own test data: {kept.score:g}, after {kept.events} compute events\n" if kept else ""
     load = f"model.load_state_dict(load_file({str(file)!r}){strict})"
     typer.echo(f"{file}\n{said}from safetensors.torch import load_file; {load}")

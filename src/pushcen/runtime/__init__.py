@@ -11,11 +11,11 @@ from pushcen.lazy import lazily
 
 if TYPE_CHECKING:
     from pushcen.runtime.audit import audit_folders
+    from pushcen.runtime.kept import weights_of
     from pushcen.runtime.options import RuntimeOptions
     from pushcen.runtime.peer import Setup, run_peer
     from pushcen.runtime.security.authority import Authority
     from pushcen.runtime.security.identity import Certified
-    from pushcen.runtime.state_folder import weights_of
 
 __all__ = ["Authority", "Certified", "RuntimeOptions", "Setup", "audit_folders", "run_peer", "weights_of"]
 if not TYPE_CHECKING:
@@ -28,6 +28,6 @@ if not TYPE_CHECKING:
             "Setup": "pushcen.runtime.peer",
             "audit_folders": "pushcen.runtime.audit",
             "run_peer": "pushcen.runtime.peer",
-            "weights_of": "pushcen.runtime.state_folder",
+            "weights_of": "pushcen.runtime.kept",
         },
     )

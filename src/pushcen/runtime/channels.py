@@ -48,7 +48,7 @@ class Channels:
 
     def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
         self._node, self._me, self._identity, self._settings = node, me, shared.identity, shared.settings
-        self._members, self._log, self._metrics = shared.members, shared.log, shared.metrics
+        self._members, self._log, self._metrics, self._seen = shared.members, shared.log, shared.metrics, shared.seen
         self._lines: dict[str, Line] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, dict[tuple[int, int], Envelope]] = {}
@@ -78,8 +78,10 @@ class Channels:
         try:
             hello = await line.hello(self._node.hello(None), self._settings.hello_timeout)
             self._node.check(check_name(name_of(check_id(hello.peer)) if name == ANY else name), hello)
+            self._seen.answered(address)
             return hello
         except _ERRORS as error:
+            self._seen.unanswered(address, _short(error))
             self._log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
             return None
         finally:
@@ -173,6 +175,8 @@ class Channels:
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
             self._metrics.pushes.labels(outcome).inc()
+            if outcome == "news":
+                self._seen.took.note(name)
             if hello.refusal and hello.refusal not in _USUAL:
                 self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
@@ -227,6 +231,7 @@ class Channels:
             self._me.peer.failed(envelope)
 
     def _silent(self, name: str, error: BaseException) -> None:
+        self._seen.unanswered(name, _short(error))
         self._log.seldom(f"silent {name}", "no answer", neighbour=name, text=_short(error))
         if self._members.silent(name, monotonic()):
             self._log.say("left out of the view", neighbour=name)
@@ -235,11 +240,12 @@ class Channels:
         member = self._members.all.get(name)
         if member is None:
             raise Refusal("unknown", f"{name} is not known any more")
-        line = self._lines.get(name)
-        if line is None or line.address != member.address:
+        line, certificate = self._lines.get(name), self._identity.serial
+        if line is None or (line.address, line.certificate) != (member.address, certificate):
             if line is not None:
-                self._spawn(line.close())
-            line = self._lines[name] = Line(self.open(member.address, name), member.address, self._identity.name)
+                self._spawn(line.close(self._settings.push_timeout))
+            channel, own = self.open(member.address, name), self._identity.name
+            line = self._lines[name] = Line(channel, member.address, own, certificate)
         return line
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:

@@ -82,16 +82,17 @@ class Claims:
         self._unchecked: dict[str, Word] = {}
         self._kept: dict[str, Word] = {}
         self._unsaved: dict[str, str] = {}  # by the ledger's key
-        self._mine = (NOWHERE, Signed())
+        self._mine = (NOWHERE, 0, Signed())  # its own word, and by which certificate
 
     def sign(self, progress: Progress) -> Signed:
         """Return this peer's own word on how far it has come, which is signed once for each event."""
-        if progress != self._mine[0]:
+        certificate = self._identity.serial
+        if (progress, certificate) != self._mine[:2]:
             epoch, boot, sequence = progress
             peer = peer_id(self._identity.name, epoch)
             signed = self._identity.sign({"kind": "progress", "peer": peer, "boot": boot, "sequence": sequence})
-            self._mine = (progress, signed)
-        return self._mine[1]
+            self._mine = (progress, certificate, signed)
+        return self._mine[2]
 
     def read(self, data: bytes, envelope: Envelope) -> Word:
         """Read the word that came with an envelope; refuse what its sender cannot have meant."""

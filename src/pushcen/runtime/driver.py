@@ -18,6 +18,7 @@ from pushcen.runtime.reach.hosts import Hosts
 from pushcen.runtime.security.records import farewell_fields
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.trainer import Trainer
+from pushcen.runtime.upkeep import Upkeep
 
 _TICK = 0.2
 _SERVE_EVERY = 1.0
@@ -45,6 +46,7 @@ class Driver:
         self.trainer = Trainer(me, self.channels, shared)
         self.epochs = NextEpoch(node, me, self.channels, self.trainer, shared, join, self.stopping)
         self.meeting = Meeting(node, me, self.channels, shared, join, certs, rng)
+        self.upkeep = Upkeep(node, me, shared, join)
         self._members, self._log = shared.members, shared.log
         self._hosts = Hosts(shared, self.channels.open, local, self._moved, rng) if local else None
         if isinstance(me.peer.rules.outbox, Ask):
@@ -68,6 +70,7 @@ class Driver:
 
     async def close(self, grace: float) -> bool:
         """Hang up; return whether the training thread has ended, too. Its event is undone: nothing of it is durable."""
+        self.upkeep.close()
         await self.channels.close()
         if self.node.exchanging is not None:
             self.node.exchanging.close()
@@ -94,9 +97,13 @@ class Driver:
         while not (leave or self.leaving.is_set()):
             if me.stale:
                 await self.epochs.renew()
-            elif events is None or me.learner.events < events:
+            elif not (why := self.trainer.enough(events)):
+                self.shared.seen.phase = "training"
                 await self.trainer.event()
             else:
+                if self.shared.seen.phase != "done":
+                    self.shared.seen.phase = "done"
+                    self._log.say("training is done; others are still answered", why=why)
                 await asyncio.sleep(_TICK)
                 if monotonic() - served > _SERVE_EVERY:
                     served = monotonic()

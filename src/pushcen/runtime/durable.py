@@ -35,6 +35,7 @@ class DurablePeer:
         self.offers = offers  # its references, if the method's move
         self.records, self.claims = Records(shared.identity), Claims(shared.identity)
         self.stale = ""  # why this peer needs a new epoch, if it does
+        self.track: Any = None  # how its scores have gone, as `Track.plain` says it
         self.past: list[dict[str, Any]] = []  # the books of what this peer left, and of earlier generations
         self.unheard: list[Signed] = []  # records to spread at once
         self._shared, self._members = shared, shared.members
@@ -89,6 +90,7 @@ class DurablePeer:
             values |= {"records": self.records.save(entering), "members": self._members.addresses()}
             values |= {"references": self.offers.save()} if self.offers is not None else {}
             values |= {"learner": learner} if learner is not None else {}
+            values |= {"track": self.track} if self.track is not None else {}
             values |= {"past": past} if past is not self.past else {}
             values |= {"inode": self.store.inode()} if anew else {}  # it is nobody's copy any more
             with self._metrics.commit.time():
@@ -116,7 +118,7 @@ class DurablePeer:
         if self.generation.number != generation_of(self.peer.me):
             raise LedgerError(f"{self.store.folder}: {self.peer.me} is here without the record on its generation")
         self._reapply()
-        self.past = saved.get("past", [])
+        self.past, self.track = saved.get("past", []), saved.get("track")
         for name, address in saved.get("members", {}).items():
             self._members.meet(name, address, monotonic())
 

@@ -12,8 +12,8 @@ from pushcen.runtime.wire import SERVICE, Hello, News
 class Line:
     """A channel to one neighbour, and its calls."""
 
-    def __init__(self, channel: grpc.aio.Channel, address: str, name: str) -> None:
-        self.address = address
+    def __init__(self, channel: grpc.aio.Channel, address: str, name: str, certificate: int = 0) -> None:
+        self.address, self.certificate = address, certificate
         self._channel = channel
         self._hello: Any = channel.unary_unary(f"/{SERVICE}/Hello")
         self._gossip: Any = channel.unary_unary(f"/{SERVICE}/Gossip")
@@ -54,6 +54,6 @@ class Line:
             return False
         return True
 
-    async def close(self) -> None:
-        """Hang up."""
-        await self._channel.close()
+    async def close(self, grace: float | None = None) -> None:
+        """Hang up, after so many seconds if calls are under way."""
+        await self._channel.close(grace)

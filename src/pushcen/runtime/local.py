@@ -17,6 +17,7 @@ from pushcen.errors import LedgerError, NetworkError
 from pushcen.measure import Measure, read
 from pushcen.protocol import Audit
 from pushcen.runtime.audit import audit_folders
+from pushcen.runtime.rows import NAME, older
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.state_folder import read_state
 
@@ -97,15 +98,22 @@ class LocalNetwork:
 
     def rows(self, name: str) -> list[Row]:
         """Return what a peer has measured up to now, a row for each compute event."""
-        path = self.state(name) / "metrics.jsonl"
+        path = self.state(name) / NAME
         if path.exists():
-            with path.open("rb") as file:
-                file.seek(self._read.get(name, 0))
-                data = file.read()
-            whole = data[: data.rfind(b"\n") + 1]
-            self._read[name] = self._read.get(name, 0) + len(whole)
-            self._rows[name] += [row for line in whole.splitlines() if (row := _row(line))]
+            if path.stat().st_size < self._read.get(name, 0):  # a new file was begun
+                self._take(name, older(path))
+                self._read[name] = 0
+            self._take(name, path)
         return self._rows[name]
+
+    def _take(self, name: str, path: Path) -> None:
+        """Read what a peer has written since."""
+        with path.open("rb") as file:
+            file.seek(self._read.get(name, 0))
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read[name] = self._read.get(name, 0) + len(whole)
+        self._rows[name] += [row for line in whole.splitlines() if (row := _row(line))]
 
     def events(self, name: str) -> int:
         """Count a peer's compute events, by its ledger: a peer that dies right after a commit has no row of it."""

@@ -10,7 +10,7 @@ from random import Random
 
 from pushcen.errors import OptionError
 from pushcen.protocol import Contact, NeighbourPolicy, PeerId, epoch_of, name_of
-from pushcen.protocol.messages import check_id
+from pushcen.protocol.messages import LIMIT, check_id
 from pushcen.references import ReferenceName
 from pushcen.runtime.network import check_name
 from pushcen.runtime.options import RuntimeOptions
@@ -94,7 +94,9 @@ class Members:
         peer, boot = check_id(fields["peer"]), int(fields["boot"])
         if name_of(peer) != author or author == self.me or peer in self.gone:
             return False
-        member, version, serial = self.all.get(author), (epoch_of(peer), boot), int(fields.get("serial", 0))
+        member, version, serial = self.all.get(author), (epoch_of(peer), boot), fields.get("serial", 0)
+        if type(serial) is not int or not 0 <= serial <= LIMIT:
+            raise ValueError(f"serial = {serial!r:.40}: must be a whole number from 0 to {LIMIT}")
         if member is not None and (version, serial) <= (member.version, member.serial if member.record else -1):
             return False
         member = self.meet(author, fields["address"], now, owed)

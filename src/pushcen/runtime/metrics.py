@@ -68,6 +68,14 @@ class Metrics:
         self.neighbours = Gauge("pushcen_neighbours", "Peers known, by state.", ["state"], registry=registry)
         self.links = Gauge("pushcen_unsettled_links", "Links on which mass is in doubt.", registry=registry)
         self.generation = Gauge("pushcen_generation", "How often the network was founded anew.", registry=registry)
+        self.certificate = Gauge(
+            "pushcen_certificate_end_timestamp_seconds", "When the certificate ends; +Inf if there is none.",
+            registry=registry,
+        )  # fmt: skip
+        self.problems = Gauge("pushcen_problems", "What is wrong now, by how bad it is.", ["level"], registry=registry)
+        self.last_news = Gauge(
+            "pushcen_last_news_timestamp_seconds", "When a push was last news here; 0: never.", registry=registry
+        )
         self.revision = Gauge("pushcen_revoked_list", "Number of the list of revoked certificates.", registry=registry)
 
     def score(self, values: Mapping[str, float]) -> None:
@@ -80,6 +88,10 @@ class Metrics:
         for name, value in values.items():
             if name != "accuracy":
                 self.figures.labels(name).set(value)
+
+    def refused(self) -> dict[str, int]:
+        """Return how much was refused, by reason."""
+        return {reason: int(one._value.get()) for (reason,), one in self.refusals._known.items()}
 
     def serve(self, address: str) -> int:
         """Serve them over HTTP; return the port."""

@@ -3,6 +3,7 @@
 `service` and `channels` carry it; `DurablePeer` is whom it is about, `trainer` trains.
 """
 
+import logging
 from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -39,8 +40,8 @@ class PeerNode:
         self._me, self._identity, self._members = me, shared.identity, shared.members
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
-        self._record = Signed()
-        self._recorded: tuple[Contact, str] | None = None  # whom and what that is about
+        self._record, self._seen = Signed(), shared.seen
+        self._recorded: tuple[Contact, str, int] | None = None  # whom and what that is about, and by which certificate
         self._serial = 0
         self.exchanging: Exchanging | None = None  # where the method asks for answers
 
@@ -78,11 +79,12 @@ class PeerNode:
 
     def record(self) -> Signed:
         """Return this peer's own word on where it listens."""
-        contact = self._me.peer.contact
-        if self._recorded != (contact, self.address):
+        now = self._me.peer.contact, self.address, self._identity.serial
+        if self._recorded != now:
+            contact = now[0]
             fields = {"kind": "member", "peer": contact.peer, "boot": contact.boot, "address": self.address}
             self._record = self._identity.sign({**fields, "serial": self._serial})
-            self._recorded = contact, self.address
+            self._recorded = now
             self._serial += 1
         return self._record
 
@@ -95,6 +97,7 @@ class PeerNode:
     def greet(self, caller: str, hello: Hello) -> Hello:
         """Answer a hello."""
         self.check(caller, hello)
+        self._seen.called.note(caller)
         peer = check_id(hello.peer)
         if generation_of(peer) != self._me.generation.number:
             return self._greet_other(caller, hello)
@@ -154,11 +157,17 @@ class PeerNode:
             text = hello.text
             if hello.refusal == "run":
                 text = difference(self.about, hello.about)
+                self._seen.refused(name, text)
             self._log.seldom(
                 f"refused by {name}", "refused by a neighbour", neighbour=name, reason=hello.refusal, text=text
             )
             self._members.silent(name, monotonic(), text)
             return
+        self._seen.answered(name)
+        member = self._members.all[name]
+        if member.contact is None or member.failures:
+            event = "a neighbour is met" if member.contact is None else "a neighbour answers again"
+            self._log.seldom(f"met {name}", event, level=logging.INFO, neighbour=name, address=member.address)
         self._members.heard(name, Contact(check_id(hello.peer), hello.boot), monotonic())
 
     def gossip(self, news: News) -> None:
@@ -201,8 +210,10 @@ class PeerNode:
         self.check_mass(envelope)
         received = Received(envelope.part, payload, monotonic())
         news = self._me.client.receive(Envelope(*envelope[:-1], received))
-        if news and self.exchanging is not None:
-            self.exchanging.received(envelope, payload)
+        if news:
+            self._seen.pushed.note(name_of(envelope.sender))
+            if self.exchanging is not None:
+                self.exchanging.received(envelope, payload)
         if word is not None:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))

@@ -38,7 +38,7 @@ async def deliver(authority: Authority, record: Signed, address: str, timeout: f
 def _operator(authority: Authority, folder: Path) -> Certified:
     key = new_key()
     network = authority.network.fingerprint
-    certificate = make_certificate(key, authority.root, authority.key, network, NAME, _DAYS)
+    certificate = make_certificate(key.public_key(), authority.root, authority.key, network, NAME, _DAYS)
     write_whole(folder / "peer.pem", pem(certificate))
     write_whole(folder / "peer.key", key_bytes(key), 0o600)
     for file in PUBLIC:

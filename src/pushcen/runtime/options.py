@@ -1,5 +1,6 @@
 """The options of a peer on a real network: how long it waits, how much it takes in, how much it keeps."""
 
+import math
 from dataclasses import dataclass, fields
 
 from pushcen.checks import check_count, check_number, check_order
@@ -51,6 +52,17 @@ class RuntimeOptions:
     """Save the optimiser's state at every n-th compute event; 0: never."""
     pause: Seconds = 0.0
     """The least time between the beginnings of two compute events."""
+    quiet_after: Seconds = 600.0
+    """How long nothing may come from others, or no compute event end, before log and status say that something is
+    wrong; where compute events are long, some of them."""
+    stop_after: Seconds = 0.0
+    """Train for so long, from the first compute event on, and then only answer others; 0: until it is stopped."""
+    stop_without_gain: int = 0
+    """Train until the score on its own test data was not bettered for so many compute events; 0: for ever."""
+    stop_at: float | None = None
+    """Train until the score, as it is shown (90 for 90 %), is reached at two evaluations in a row."""
+    keep_best: int = 1
+    """How many of the best weights, by its own test data, are kept beside the newest."""
     hosts: int = 2
     """Through how many members a peer that does not listen is reached."""
     tunnels: int = 64
@@ -64,17 +76,15 @@ class RuntimeOptions:
 
     def __post_init__(self) -> None:
         may_be_zero = {
-            "patience",
-            "evaluate_every",
-            "optimiser_every",
-            "pause",
-            "start_with",
-            "start_timeout",
-            "tunnels",
-        }
+            "patience", "evaluate_every", "optimiser_every", "pause", "stop_after", "stop_without_gain", "keep_best",
+            "start_with", "start_timeout", "tunnels",
+        }  # fmt: skip
         for field in fields(self):
             name, value, zero = field.name, getattr(self, field.name), field.name in may_be_zero
-            if isinstance(field.default, int):
+            if field.default is None:
+                if value is not None:
+                    check_number(name, value, -math.inf)
+            elif isinstance(field.default, int):
                 check_count(name, value, 0 if zero else 1)
             else:
                 check_number(name, value, 0 if zero else 0.001)

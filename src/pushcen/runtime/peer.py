@@ -121,6 +121,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         node.address = _reachable(setup, port)
         driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
         try:
+            driver.upkeep.start()
             if setup.metrics:
                 shared.metrics.serve(setup.metrics)
             driver.meeting.read_records()
@@ -129,6 +130,9 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
                 await driver.epochs.begin()
             shared.log.say("listening", address=node.address, peer_id=me.peer.me, boot=me.peer.boot)
             yield driver
+        except Exception as error:
+            driver.upkeep.failure = str(error)
+            raise
         finally:
             ended = await driver.close(setup.grace)
             await service.stop()

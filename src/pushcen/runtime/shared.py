@@ -14,6 +14,7 @@ from pushcen.runtime.members import Members
 from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.identity import Identity
+from pushcen.runtime.sightings import Sightings
 
 T = TypeVar("T")
 _LONGEST_WAIT = 30.0  # seconds between two tries
@@ -36,6 +37,7 @@ class Shared:
     members: Members
     log: Log
     metrics: Metrics
+    seen: Sightings
     proxy: str = ""
     """HOST:PORT through which all calls go out, by HTTP CONNECT."""
 
@@ -43,7 +45,7 @@ class Shared:
     def of(cls, identity: Identity, settings: RuntimeOptions, rng: Random, proxy: str = "") -> "Shared":
         """Make those of a peer that knows nobody yet."""
         name = identity.name
-        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name), proxy)
+        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name), Sightings(), proxy)
 
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""
@@ -55,8 +57,11 @@ class Shared:
         wait = self.settings.retry_first
         while True:
             try:
-                return await asyncio.get_running_loop().run_in_executor(thread, work)
+                done = await asyncio.get_running_loop().run_in_executor(thread, work)
+                self.seen.waits_for = ""
+                return done
             except DiskError as error:
+                self.seen.waits_for = str(error)
                 self.metrics.disk_waits.inc()
                 self.log.seldom("disk", "waits for its disk", level=logging.ERROR, text=str(error))
             await asyncio.sleep(wait)

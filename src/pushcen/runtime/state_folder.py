@@ -28,13 +28,11 @@ from safetensors.torch import load_file, save_file
 
 from pushcen.errors import DiskError, LedgerError
 from pushcen.files import sync
-from pushcen.methods import method_loaded
 
 FORMAT = 1
 LEDGER = "ledger.db"
 Plain = dict[str, Any]
 Tensors = Mapping[str, torch.Tensor]
-_MODEL = "model."  # what the names of a model's own tensors begin with
 
 
 _PASSING = {
@@ -209,36 +207,11 @@ def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> dict[str, torc
     return found
 
 
-def weights_of(folder: Path) -> dict[str, torch.Tensor]:
-    """Return the weights that a peer has committed, as a state dict of its model without what is frozen (`base_of`).
-
-    The peer may be running.
-    """
-    for _ in range(5):  # a running peer may replace the file between the two readings
-        files = read_state(folder).get("files", {})
-        if "weights" not in files:
-            raise LedgerError(f"{folder}: has no weights yet")
-        try:
-            tensors = read_tensors(folder, {"weights": files["weights"]})
-        except LedgerError:
-            continue
-        method = method_loaded(str(read_state(folder).get("about", {}).get("method")))
-        found = {name.removeprefix(_MODEL): tensor for name, tensor in tensors.items() if name.startswith(_MODEL)}
-        with contextlib.suppress(TypeError):  # one of the user's own that cannot be made without options
-            found = method().update().exported(found) if method else found
-        return found
-    return read_tensors(folder, {"weights": read_state(folder)["files"]["weights"]})
-
-
-def base_of(folder: Path) -> str:
-    """Return the fingerprint of the frozen part that a peer's weights stand on; empty if they are the whole model."""
-    base: str = read_state(folder).get("learner", {}).get("frozen", "")
-    return base
-
-
 def _connect(path: Path, readonly: bool = False) -> sqlite3.Connection:
     with explained(path):
-        uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}"
+        # if nobody has it open, leave nothing beside it
+        still = readonly and not path.with_name(f"{path.name}-wal").exists()
+        uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rwc'}{'&immutable=1' if still else ''}"
         db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=10, check_same_thread=False)
         db.execute("PRAGMA synchronous = FULL")
         return db

@@ -6,6 +6,7 @@ that push.
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,8 +24,12 @@ from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.exchange import Exchanging
 from pushcen.runtime.offers import Plan
+from pushcen.runtime.rows import NAME, rotate
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import File
+from pushcen.runtime.track import Checkpoints
+
+_TELL = 10  # events between two lines of the log, where none is evaluated
 
 
 class Trained(NamedTuple):
@@ -45,7 +50,9 @@ class Trainer:
         self._log, self._metrics = shared.log, shared.metrics
         self._thread = ThreadPoolExecutor(1, "trainer")
         self._last_event = -1e9
-        self._rows = me.store.folder / "metrics.jsonl"
+        self._told = 0.0  # when the log last said how training goes
+        self._rows = me.store.folder / NAME
+        self._checkpoints = Checkpoints(me.store.folder, me.learner.measures[0], shared.settings, me.track)
         self.exchanging: Exchanging | None = None  # where the method asks for answers
 
     async def close(self, grace: float) -> bool:
@@ -95,6 +102,7 @@ class Trainer:
         if trained.outcome.gain is not None and isinstance(self._members.policy, ByBandit):
             self._members.policy.reward(self._members.me, work.senders, trained.outcome.gain)
         files = await self.write(trained.state)
+        await self._keep_best(trained.score, files["weights"])
         payloads = {part: payload for part, payload in trained.outcome.payloads.items() if part != OFFER}
         await me.served(plan, trained.outcome.payloads)
         if asked and not all(task.done() for task in asked):
@@ -110,10 +118,25 @@ class Trainer:
             return client
 
         await me.commit(trained.state.plain, files, finished)  # no other commit has the one without the other
+        self._checkpoints.tidy()
         if self.exchanging is not None:
             self.exchanging.asks(envelopes)
         self._channels.send(envelopes)
         self._report(work, trained, begun)
+
+    def enough(self, events: int | None) -> str:
+        """Return why there is to be no more training, after so many compute events or by the rules; empty: train on."""
+        return self._checkpoints.enough(self._me.learner.events, events, time.time())
+
+    async def _keep_best(self, score: Score | None, weights: File) -> None:
+        """Keep weights that are among the best; that is durable with the commit of their event."""
+        value, events = score.values[0] if score else None, self._me.learner.events
+        note = partial(self._checkpoints.note, value, events, weights)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, note)
+        except OSError as error:  # nothing depends on it
+            self._log.seldom("best", "cannot keep its best weights", text=f"{error.strerror or error}")
+        self._me.track = self._checkpoints.track.plain()
 
     def _train(self, work: Work) -> Trained:
         """Merge, train, encode, evaluate: all that takes long, in the trainer's thread."""
@@ -145,6 +168,7 @@ class Trainer:
     async def _recover(self, error: Exception) -> None:
         """Go back to the last commit, in a new boot: what was waiting comes again, with newer models."""
         self._metrics.failed_events.inc()
+        self._shared.seen.event_failed(str(error))
         self._log.warn("a compute event failed", text=str(error))
         store, learner, rules = self._me.store, self._me.learner, self._me.peer.rules
         saved, tensors = await self._shared.on_disk(self._thread, lambda: (store.load(), store.tensors()))
@@ -156,6 +180,7 @@ class Trainer:
     def _report(self, work: Work, trained: Trained, begun: float) -> None:
         metrics, outcome, peer = self._metrics, trained.outcome, self._me.peer
         metrics.events.inc()
+        self._shared.seen.event(len(work.models), trained.seconds)
         metrics.training.observe(trained.seconds)
         metrics.loss.set(outcome.loss)
         score, measures = (
@@ -167,12 +192,14 @@ class Trainer:
         if score:
             metrics.score(values)
         self._me.measure()
+        self._tell(outcome.loss, ", ".join(one.says(values[one.name]) for one in measures if one.name in values))
         ages = _ages(work, begun)
         row = {
             "time": round(time.time(), 3),
             "peer": name_of(peer.me),
             "events": self._me.learner.events,
             **(values or dict.fromkeys(names)),
+            "best": self._checkpoints.track.best,
             "loss": outcome.loss,
             **written(measures),
             "merged": len(work.models),
@@ -187,10 +214,22 @@ class Trainer:
             "seconds": round(trained.seconds, 4),
         }
         try:
+            rotate(self._rows)
             with self._rows.open("a") as file:
                 file.write(json.dumps(row) + "\n")
         except OSError as error:  # nothing depends on it
             self._log.seldom("metrics", "cannot write its figures", text=f"{self._rows}: {error.strerror}")
+
+    def _tell(self, loss: float, score: str) -> None:
+        """Log how training goes, at every event that was evaluated, and if nothing ever is, at every tenth."""
+        events, seen = self._me.learner.events, self._shared.seen
+        if not score and (self._settings.evaluate_every or events % _TELL):
+            return
+        said = self._log.seldom(
+            "trained", "trained", level=logging.INFO, events=events, score=score or "-", loss=round(loss, 4),
+            pushes_from=", ".join(seen.pushed.since(self._told)) or "nobody", mass=round(self._me.peer.held / UNIT, 4),
+        )  # fmt: skip
+        self._told = seen.clock() if said else self._told
 
 
 def _ages(work: Work, now: float) -> list[float]:

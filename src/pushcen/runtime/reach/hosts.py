@@ -30,6 +30,7 @@ class Hosts:
         self._streams: dict[str, asyncio.Task[None]] = {}
         self._accepting: set[asyncio.Task[None]] = set()
         self._there: set[str] = set()
+        self._certificate = shared.identity.serial
         self._again: dict[str, float] = {}  # when a host that is gone is tried again
 
     async def run(self) -> None:
@@ -38,6 +39,10 @@ class Hosts:
         try:
             while True:
                 self._streams = {name: task for name, task in self._streams.items() if not task.done()}
+                if self._certificate != self._shared.identity.serial:  # hosts let nobody in whose certificate has ended
+                    self._certificate = self._shared.identity.serial
+                    for task in self._streams.values():
+                        task.cancel()
                 members = [one for one in self._shared.members.online() if not hosts_of(one.address)]
                 free = [one for one in members if one.name not in self._streams and self._may_try(one.name)]
                 for one in self._rng.sample(free, min(len(free), max(0, settings.hosts - len(self._streams)))):

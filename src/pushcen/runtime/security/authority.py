@@ -4,7 +4,7 @@ authority.key  authority.pem   its key (keep it safe, and off the peers) and cer
 network.signed                 the network's name and founders
 revoked.signed                 the list of revoked certificates
 refound.signed                 the record on the newest generation, once there is one
-issued.json                    what was issued: name, serial, until when
+issued.json                    what was issued: name, serial, until when, the key's fingerprint
 NAME/                          what the peer NAME needs, to be taken to its machine
 """
 
@@ -23,6 +23,8 @@ from pushcen.runtime.network import Generation, NetworkDescription, check_name, 
 from pushcen.runtime.security.certificates import (
     Certificate,
     Key,
+    PublicKey,
+    fingerprint_of,
     key_bytes,
     make_certificate,
     make_root,
@@ -86,16 +88,30 @@ class Authority:
         folder = out or self.folder / check_name(name)
         if (folder / "peer.key").exists():
             raise CertificateError(f"{folder}: has a key already; move it away to issue another certificate")
-        folder.mkdir(parents=True, exist_ok=True)
         key = new_key()
-        certificate = make_certificate(key, self.root, self.key, self.network.fingerprint, name, days)
-        until = f"{certificate.not_valid_after_utc:%Y-%m-%d}"
-        issued = [*self.issued(), {"name": name, "serial": f"{certificate.serial_number:x}", "until": until}]
-        write_whole(self.folder / "issued.json", (json.dumps(issued, indent=1) + "\n").encode())
-        for file in [*PUBLIC, REFOUND] if (self.folder / REFOUND).exists() else PUBLIC:
-            write_whole(folder / file, read(self.folder / file))
-        write_whole(folder / "peer.pem", pem(certificate))
+        self._answer(name, key.public_key(), days, folder)
         write_whole(folder / "peer.key", key_bytes(key), 0o600)
+        return folder
+
+    def sign(self, name: str, key: PublicKey, days: int = 365, out: Path | None = None) -> Path:
+        """Make a certificate for a key that a peer made itself; return the folder with all that its machine needs.
+
+        A key stands for one name, and for none any more once a certificate of it was revoked.
+        """
+        folder, digits = out or self.folder / check_name(name), fingerprint_of(key)
+        if key == self.key.public_key():
+            raise CertificateError(f"name {name!r}: its key is the authority's own, which only signs")
+        revoked = read_trust(self.folder).revoked
+        for entry in self.issued():
+            if entry.get("key") == digits and entry["name"] != name:
+                raise CertificateError(f"name {name!r}: its key {digits} is {entry['name']}'s already")
+            if entry.get("key") == digits and int(entry["serial"], 16) in revoked:
+                raise CertificateError(
+                    f"name {name!r}: a certificate of its key {digits} was revoked; it needs another"
+                )
+        if (folder / "peer.key").exists() and read_key(folder / "peer.key").public_key() != key:
+            raise CertificateError(f"{folder}: has another key in it; move it away to sign this request")
+        self._answer(name, key, days, folder)
         return folder
 
     def revoke(self, name: str) -> Signed:
@@ -159,6 +175,17 @@ class Authority:
         except ValueError as error:
             raise CertificateError(f"{self.folder / 'issued.json'}: must be JSON") from error
         return listed
+
+    def _answer(self, name: str, key: PublicKey, days: int, folder: Path) -> None:
+        """Make a certificate, note it, and write it down with all that is public."""
+        certificate = make_certificate(key, self.root, self.key, self.network.fingerprint, name, days)
+        serial, until = f"{certificate.serial_number:x}", f"{certificate.not_valid_after_utc:%Y-%m-%d}"
+        issued = [*self.issued(), {"name": name, "serial": serial, "until": until, "key": fingerprint_of(key)}]
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(self.folder / "issued.json", (json.dumps(issued, indent=1) + "\n").encode())
+        for file in [*PUBLIC, REFOUND] if (self.folder / REFOUND).exists() else PUBLIC:
+            write_whole(folder / file, read(self.folder / file))
+        write_whole(folder / "peer.pem", pem(certificate))
 
     def _sign(self, fields: Fields) -> Signed:
         return sign({**fields, "network": self.network.fingerprint}, self.key)

@@ -1,6 +1,7 @@
 """Keys and X.509 certificates of a network: made by its authority, read and checked by its peers."""
 
 import datetime
+import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from pushcen.errors import CertificateError
 from pushcen.runtime.network import ANY, check_name
 
 Key = ec.EllipticCurvePrivateKey
+PublicKey = ec.EllipticCurvePublicKey
 Certificate = x509.Certificate
 _SKEW = datetime.timedelta(days=1)  # certificates hold from a day ago, for those whose clocks are late
 
@@ -27,6 +29,18 @@ def key_bytes(key: Key) -> bytes:
     """Write a key as PEM."""
     form = serialization.PrivateFormat.PKCS8
     return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+
+
+def fingerprint_of(key: PublicKey) -> str:
+    """Return what two people compare over the telephone: 32 digits that no other key has.
+
+    >>> from cryptography.hazmat.primitives.asymmetric import ec
+    >>> fingerprint_of(ec.derive_private_key(1, ec.SECP256R1()).public_key())
+    '5cd2 52fb 0ce8 9324 36fa f8cc d104 0981'
+    """
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    digits = hashlib.sha256(key.public_bytes(serialization.Encoding.DER, form)).hexdigest()
+    return " ".join(digits[at : at + 4] for at in range(0, 32, 4))
 
 
 def pem(certificate: Certificate) -> bytes:
@@ -57,7 +71,7 @@ def make_root(key: Key, title: str, days: int) -> Certificate:
 
 
 def make_certificate(
-    key: Key,
+    key: PublicKey,
     root: Certificate,
     root_key: Key,
     network: str,
@@ -72,7 +86,7 @@ def make_certificate(
     link = x509.UniformResourceIdentifier(f"pushcen://{network}/{name}")
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
     return (
-        _builder(subject, root.subject, key.public_key(), days, start)
+        _builder(subject, root.subject, key, days, start)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(usage, critical=False)
         .add_extension(x509.SubjectAlternativeName([*hosts, link]), critical=False)
@@ -145,7 +159,7 @@ def read(path: Path) -> bytes:
 def _builder(
     subject: x509.Name,
     issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
+    key: PublicKey,
     days: float,
     start: datetime.datetime | None = None,
 ) -> x509.CertificateBuilder:

@@ -1,5 +1,6 @@
 """Who a peer is, and how it knows who calls: by certificate, or, on one machine, by word alone."""
 
+import datetime
 import json
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,20 @@ class Identity(Protocol):
 
     name: str
     network: NetworkDescription
+    serial: int
+    """The number of its certificate; it changes when that is renewed."""
+    until: datetime.datetime | None
+    """When its certificate ends, or the authority's, if that is earlier."""
+
+    @property
+    def revoked(self) -> bool:
+        """Whether its certificate was revoked."""
+
+    def renew(self) -> bool:
+        """Take over a newer certificate that was put into its folder; return whether there was one.
+
+        A `CertificateError` says what is wrong with the one that is there; this peer goes on with the one that it has.
+        """
 
     @property
     def revision(self) -> int:
@@ -52,17 +67,37 @@ class Certified:
 
     def __init__(self, folder: Path) -> None:
         self.trust: Trust = read_trust(folder)
-        self.network = self.trust.network
-        certificate = read_certificate(folder / "peer.pem")
-        self._key = read_key(folder / "peer.key")
-        self._der, self._chain, self._secret = der(certificate), pem(certificate), key_bytes(self._key)
-        self._root = pem(self.trust.root)
+        self.network, self.name, self.serial = self.trust.network, "", 0
+        self.until: datetime.datetime | None = None
+        self._folder, self._root = folder, pem(self.trust.root)
+        self._seen: list[tuple[int, int, int]] = []
+        self.renew()
+
+    def renew(self) -> bool:
+        """Take over a newer certificate that was put into its folder; return whether there was one."""
+        paths = [self._folder / "peer.pem", self._folder / "peer.key"]
+        seen = [_stamp(path) for path in paths]
+        if seen == self._seen:
+            return False
+        certificate, key = read_certificate(paths[0]), read_key(paths[1])
         try:
-            self.name = self.trust.member(self._der)
-            if certificate.public_key() != self._key.public_key():
+            name = self.trust.member(der(certificate))
+            if self.name and name != self.name:
+                raise CertificateError(f"is {name}'s, not {self.name}'s")
+            if certificate.public_key() != key.public_key():
                 raise CertificateError("peer.key is not the key of this certificate")
         except CertificateError as error:
-            raise CertificateError(f"{folder / 'peer.pem'}: {error}") from error
+            raise CertificateError(f"{paths[0]}: {error}") from error
+        before, self._seen = self.serial, seen
+        self.name, self.serial, self._key = name, certificate.serial_number, key
+        self._der, self._shown = der(certificate), (key_bytes(key), pem(certificate))
+        self.until = min(certificate.not_valid_after_utc, self.trust.root.not_valid_after_utc)
+        return self.serial != before
+
+    @property
+    def revoked(self) -> bool:
+        """Whether its certificate was revoked."""
+        return self.serial in self.trust.revoked
 
     @property
     def revision(self) -> int:
@@ -91,13 +126,21 @@ class Certified:
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Make a server listen, with TLS, for callers that show a certificate."""
-        pair = [(self._secret, self._chain)]
-        credentials = grpc.ssl_server_credentials(pair, self._root, require_client_auth=True)
+        shown = self._shown
+
+        def renewed() -> Any:
+            """Return what to show from now on, if that is not what is shown; gRPC asks at every handshake."""
+            nonlocal shown
+            before, shown = shown, self._shown
+            return grpc.ssl_server_certificate_configuration([shown], self._root) if shown is not before else None
+
+        first = grpc.ssl_server_certificate_configuration([shown], self._root)
+        credentials = grpc.dynamic_ssl_server_credentials(first, renewed, require_client_authentication=True)
         return server.add_secure_port(address, credentials)
 
     def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, and to nobody else ("any": whoever of the network is there)."""
-        credentials = grpc.ssl_channel_credentials(self._root, self._secret, self._chain)
+        credentials = grpc.ssl_channel_credentials(self._root, *self._shown)
         host = host_of(self.network.fingerprint, name)
         return grpc.aio.secure_channel(address, credentials, [*options, ("grpc.ssl_target_name_override", host)])
 
@@ -106,8 +149,18 @@ class Insecure:
     """A peer with no certificate, which believes every word: for trying things out on one machine."""
 
     def __init__(self, name: str, founders: tuple[str, ...]) -> None:
-        self.name = check_name(name)
+        self.name, self.serial = check_name(name), 0
+        self.until: datetime.datetime | None = None
         self.network = NetworkDescription("insecure", founders, nonce="insecure")
+
+    @property
+    def revoked(self) -> bool:
+        """Whether it was revoked: never."""
+        return False
+
+    def renew(self) -> bool:
+        """Renew nothing: there is no certificate."""
+        return False
 
     @property
     def revision(self) -> int:
@@ -150,6 +203,15 @@ class Insecure:
         if not _is_here(address):
             raise OptionError(f"address {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere")
         return grpc.aio.insecure_channel(address, options)
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Return what changes when a file does."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise CertificateError(f"{path}: {error.strerror}") from error
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _is_here(address: str) -> bool:
