@@ -62,7 +62,8 @@ def test_peers_exchange_learn_and_go_on_after_a_restart(tmp_path):
 def test_the_sum_of_all_models_is_kept_and_all_meet_in_the_middle(tmp_path):
     async def story():
         world = World(tmp_path, task=apart)
-        options = {"method": AdPsgd(), "training": STILL, "settings": {"start_with": 2}}
+        patient = {"start_with": 2, "hello_timeout": 60.0}  # on a busy machine nothing is given up
+        options = {"method": AdPsgd(), "training": STILL, "settings": patient}
         nodes = await world.start(*world.names, events=25, **options)
         await until(lambda: all(world.events(name) == 25 for name in world.names))
         await until(lambda: quiet(world))
