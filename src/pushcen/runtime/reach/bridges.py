@@ -25,25 +25,26 @@ class Bridges:
     def __init__(self, shared: Shared, open_channel: Open, own: Callable[[], str]) -> None:
         self._shared, self._open, self._own = shared, open_channel, own
         self._folder: Path | None = None
-        self._servers: dict[str, asyncio.Task[Any]] = {}
+        self._paths: dict[str, str] = {}
+        self._servers: list[asyncio.Task[Any]] = []
         self._channels: dict[tuple[str, str], grpc.aio.Channel] = {}
 
     def address(self, name: str) -> str:
         """Return where to dial for the peer of this name."""
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="pushcen-"))
-        path = self._folder / name[:40]
-        if name not in self._servers:
+        if name not in self._paths:
+            path = self._paths[name] = str(self._folder / str(len(self._paths)))  # short: a socket's path is
             listener = socket.socket(socket.AF_UNIX)
-            listener.bind(str(path))
+            listener.bind(path)
             listener.listen(8)
-            self._servers[name] = asyncio.get_running_loop().create_task(self._serve(name, listener))
-        return f"unix:{path}"
+            self._servers.append(asyncio.get_running_loop().create_task(self._serve(name, listener)))
+        return f"unix:{self._paths[name]}"
 
     async def close(self) -> None:
         """Close all of them."""
-        for task in self._servers.values():
+        for task in self._servers:
             task.cancel()
-        await asyncio.gather(*self._servers.values(), return_exceptions=True)
+        await asyncio.gather(*self._servers, return_exceptions=True)
         for channel in self._channels.values():
             await channel.close()
         if self._folder is not None:

@@ -44,7 +44,8 @@ class NetworkView {
     event.preventDefault();
     event.stopPropagation();
     const count = this.places.length;
-    this.onSelect(this.selected === null ? 0 : (this.selected + by + count) % count);
+    this.selected = this.selected === null ? 0 : (this.selected + by + count) % count;  // the next key may come before it is drawn
+    this.onSelect(this.selected);
   }
 
   /** Put few clients on a ring, many like the seeds of a sunflower. */
