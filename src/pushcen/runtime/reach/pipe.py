@@ -1,7 +1,6 @@
 """Bytes carried both ways between a gRPC stream and a local socket."""
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
@@ -24,12 +23,6 @@ class Stream(Protocol):
 
     async def write(self, request: Any, /) -> None:
         """Send a message, when there is room for it."""
-
-
-async def copy(source: Stream, target: Stream) -> None:
-    """Carry messages from one stream to another, until there are no more."""
-    while (data := await source.read()) is not grpc.aio.EOF:
-        await target.write(data)
 
 
 async def pipe(stream: Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -66,5 +59,3 @@ async def until_one_ends(*works: Coroutine[Any, Any, None]) -> None:
 
 BROKEN = (grpc.aio.AioRpcError, grpc.aio.UsageError, grpc.aio.InternalError, OSError, asyncio.InvalidStateError)
 """What reading from, or writing to, a connection that is gone raises."""
-
-quietly = contextlib.suppress(*BROKEN)
