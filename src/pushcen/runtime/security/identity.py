@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +18,7 @@ from pushcen.runtime.wire import Signed
 Context = grpc.aio.ServicerContext[Any, Any]
 Options = list[tuple[str, Any]]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+os.environ.setdefault("GRPC_DNS_RESOLVER", "native")  # gRPC's own asks name servers where /etc/hosts has the names
 
 
 class Identity(Protocol):
