@@ -89,7 +89,7 @@ class NextEpoch:
                 asked.remove(address)
                 known = max(known, self._said(hello))
                 if hello.refusal == "run":
-                    text = difference(self._node.about, hello.about)
+                    text = difference(self._node.about, hello.about, usual=self._node.usual)
                     differ = f"{hello.peer} at {address} runs something else: {text}"
                 else:
                     agree += 1

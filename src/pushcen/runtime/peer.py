@@ -21,7 +21,7 @@ from pushcen.methods import Method, Place, PushCen, check_taken
 from pushcen.protocol import UNIT, Buffer, ByBandit, Peer, epoch_of
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.durable import DurablePeer
-from pushcen.runtime.fingerprint import describe, difference
+from pushcen.runtime.fingerprint import describe, difference, usual, varying
 from pushcen.runtime.members import check_address
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
@@ -114,7 +114,8 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         offers = None if moves is None else Offers(setup.identity, client.learner, setup.state, moves)
         me = DurablePeer(shared, store, client, offers)
         me.restore(saved)
-        node = PeerNode(me, shared, about, setup.listen)
+        method = setup.method
+        node = PeerNode(me, shared, about, setup.listen, usual(method, about), varying(method, setup.training))
         facts = _facts(setup, about, client.peer)
         await _resume(setup, me, facts)
         service = Service(node, me, shared)
@@ -243,8 +244,8 @@ def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -
     if not isinstance(before, dict):
         return
     about = {key: fact for key, fact in about.items() if key in before or not key.startswith("task.")}  # or noted later
-    if before != about:
-        raise LedgerError(f"{folder}: was made by another run: {difference(about, before)}; use another state folder")
+    if text := difference(about, before, usual=usual(setup.method, about)):
+        raise LedgerError(f"{folder}: was made by another run: {text}; use another state folder")
 
 
 def _reachable(setup: Setup, port: int) -> str:

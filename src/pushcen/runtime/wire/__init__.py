@@ -2,7 +2,7 @@
 
 from pushcen.runtime.wire.peer_pb2 import Hello, Holding, Link, News, Piece, Signed
 
-MAJOR, MINOR = 1, 4
+MAJOR, MINOR = 1, 5
 """The version of these messages; peers of another major version are refused."""
 SERVICE = "pushcen.v1.Peer"
 """The name of the gRPC service."""
