@@ -32,6 +32,7 @@ from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
+from pushcen.runtime.track import Track
 from pushcen.runtime.wire import Signed
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = Fal
                 drivers.append(driver)
                 if any(one.stopping.is_set() for one in drivers):  # it was told while it started again
                     return
-                leave = leave or any(one.leaving.is_set() for one in drivers)
+                leave = leave or any(one.leaving.is_set() or one.me.peer.status == "leaving" for one in drivers[:-1])
                 await driver.run(events, leave=leave)
             return
         except NewSettings as changed:
@@ -203,7 +204,7 @@ def _client(
         if not begins_anew(entering, generation_of(saved["peer"]["peer"])):
             carry_over(learner, store.tensors(), setup)
         learner.events = saved["learner"]["events"]
-        kept = {key: value for key, value in saved.items() if key not in ("references", "track")}
+        kept = {key: value for key, value in saved.items() if key != "references"} | {"track": Track().plain()}
         return Client(Peer.restore(saved["peer"], rules), learner, rng), about, kept
     if "peer" in saved:
         check_same(setup, saved, about)
