@@ -38,8 +38,8 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),  # as many as it takes
 ]
 
 
@@ -56,13 +56,14 @@ class Channels:
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
-        self._proxy: list[tuple[str, Any]] = [proxy]
+        alive = ("grpc.keepalive_time_ms", int(self._settings.keepalive * 1000))
+        self._more: list[tuple[str, Any]] = [proxy, alive]
         self._bridges = Bridges(shared, self.open, lambda: node.address)
 
     def open(self, address: str, name: str) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, where it listens, or through those who host it."""
         place = self._bridges.address(name) if hosts_of(address) else address
-        return self._identity.channel(place, name, [*_OPTIONS, *self._proxy])
+        return self._identity.channel(place, name, [*_OPTIONS, *self._more])
 
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""

@@ -82,6 +82,10 @@ class Gateway:
         _readdress(packet, at, 16, *inner)
         return ""
 
+    def alive(self):
+        """Count flows that are remembered."""
+        return sum(time.monotonic() - used <= self.idle for used in self._used.values())
+
     def _forget(self, port):
         self._in = {key: inner for key, inner in self._in.items() if key[0] != port}
 

@@ -1,6 +1,5 @@
 """Real peers at sites of their own: processes in network namespaces, with names that only a hosts file knows."""
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -69,6 +68,19 @@ class Sites:
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(), cwd=self.folder
             )
 
+    def log(self, name):
+        return (self.folder / f"{name}.log").read_text()
+
+    def logs(self):
+        """Return what there is to read if something did not happen."""
+        for name, process in self.processes.items():
+            if process.poll() not in (None, 0):
+                return f"{name} has ended with {process.returncode}: {self.log(name)[-3000:]}"
+        return "\n".join(f"--- {name}\n{self.log(name)[-2500:]}" for name in self.processes)
+
+    def wait(self, condition):
+        wait_until(condition, self.logs)
+
     def signal(self, name, number):
         self.processes[name].send_signal(number)
 
@@ -88,12 +100,21 @@ class Wards(Sites):
         super().__init__(folder)
         self.names, self.settings = list(names), {**QUICK, **settings}
         self.authority = Authority.found(folder / "authority", "wards", self.names)
+        for name in self.names:
+            self.authority.issue(name)
 
     def peer(self, name, *options, task="tests.runtime.tasks:tiny"):
         """Start a peer. It listens, unless its site is behind a gateway."""
-        if not (self.folder / "authority" / name).exists():
-            self.authority.issue(name)
-        words = ["-m", "pushcen", "peer", task, "--state", self.state(name), "--certs", self.folder / "authority" / name]
+        words = [
+            "-m",
+            "pushcen",
+            "peer",
+            task,
+            "--state",
+            self.state(name),
+            "--certs",
+            self.folder / "authority" / name,
+        ]
         opened = [one for one in self.names if one in self.all and not self.all[one].gateway]
         if name in opened:
             words += ["--listen", "0.0.0.0:443", "--advertise", f"{name}.example:443"]
@@ -111,18 +132,6 @@ class Wards(Sites):
         except (LedgerError, KeyError):  # it has not begun
             return {}
         return {peer.partition("/")[0]: value for peer, value in found.items()}
-
-    def log(self, name):
-        return (self.folder / f"{name}.log").read_text()
-
-    def logs(self):
-        for name, process in self.processes.items():
-            if process.poll() not in (None, 0):
-                return f"{name} has ended with {process.returncode}: {self.log(name)[-3000:]}"
-        return "\n".join(f"--- {name}\n{self.log(name)[-2500:]}" for name in self.processes)
-
-    def wait(self, condition):
-        wait_until(condition, self.logs)
 
     def wait_for_news(self, *pairs):
         """Wait until more has come to the first of each pair from the second than now."""
