@@ -75,16 +75,20 @@ def peer(
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own lines on every failed handshake would fill the log
     import asyncio
-
-    import torch
+    import logging
 
     from pushcen.errors import OptionError
     from pushcen.runtime import logs
+
+    logs.set_up(log, log_format)
+    logging.getLogger("pushcen").info("loading PyTorch")
+
+    import torch
+
     from pushcen.runtime.gate import raise_descriptors
     from pushcen.runtime.peer import Setup, peer_config, run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
-    logs.set_up(log, log_format)
     raise_descriptors()
     if not task and not data:
         raise OptionError("TASK: is needed (or --data FILE, a table of this site)")

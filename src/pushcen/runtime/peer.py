@@ -22,6 +22,7 @@ from pushcen.protocol import UNIT, Buffer, ByBandit, Peer, epoch_of
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import describe, difference
+from pushcen.runtime.logs import Log
 from pushcen.runtime.members import check_address
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
@@ -154,11 +155,14 @@ def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learn
         raise OptionError(
             f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
         )
+    log = Log(identity.name)
+    log.say("loading the task", client=setup.client, clients=setup.clients)
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
     update = sparse(method.update(), setup.sparsity, type(method).name)
     held_out = 0.0 if setup.neighbours is None else setup.neighbours.held_out
     learner = Learner(task, update, setup.training, client=identity.name, seed=seed, validation=held_out)
+    log.say("preparing the codec", text="the first time, its kernels are compiled")
     _warm_up(learner, references=method.moves is not None)
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):

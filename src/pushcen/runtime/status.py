@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
 from pushcen.runtime.logs import printable
+from pushcen.runtime.state_folder import LEDGER, read_state
 
 NAME = "status.json"
 EVERY = 5.0
@@ -101,8 +102,6 @@ def read_status(folder: Path) -> Status:
     """Return what the peer of a state folder last said; of one that never did, what its ledger says."""
     if said := _said(folder / NAME):
         return _status(said)
-    from pushcen.runtime.state_folder import LEDGER, read_state  # takes seconds, for torch, and is seldom needed
-
     path = folder / LEDGER
     if path.is_file() and path.stat().st_size > _LEDGER:
         raise LedgerError(f"{path}: has {path.stat().st_size >> 20} MB, {_LEDGER >> 20} at most; is it a ledger?")
