@@ -100,7 +100,7 @@ class Status:
 def read_status(folder: Path) -> Status:
     """Return what the peer of a state folder last said; of one that never did, what its ledger says."""
     if said := _said(folder / NAME):
-        return _status(said)
+        return status_of(said)
     from pushcen.runtime.state_folder import LEDGER, read_state  # takes seconds, for torch, and is seldom needed
 
     path = folder / LEDGER
@@ -125,8 +125,8 @@ def _said(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _status(said: Mapping[str, Any]) -> Status:
-    """Make a status of what a file says."""
+def status_of(said: Mapping[str, Any]) -> Status:
+    """Return a status out of what somebody says."""
     listed = said.get("neighbours")
     neighbours = [
         NeighbourStatus(**_plain(NeighbourStatus, one))
@@ -180,4 +180,4 @@ def _of_ledger(ledger: Mapping[str, Any]) -> Status:
         "method": about.get("method"),
         "held": held / UNIT if type(held) is int and 0 <= held < UNIT << 40 else 0.0,
     }
-    return _status(said)
+    return status_of(said)
