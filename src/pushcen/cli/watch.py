@@ -124,7 +124,8 @@ def recorded(network: "LocalNetwork", config: "Config", *, on: bool) -> "Iterato
 
     Folder(network.folder).write_config(config.plain())
     identity = Certified(network.folder / "authority" / network.names[0])
-    with recording([RemotePeer(identity, address) for address in network.addresses.values()], network.folder) as record:
+    peers = [RemotePeer(identity, address) for address in network.addresses.values()]
+    with recording(peers, network.folder, network.names) as record:
         yield record
 
 

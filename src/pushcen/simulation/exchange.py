@@ -89,7 +89,8 @@ class Exchanges:
         terms = rule.share_with(name_of(envelope.sender)), rule.momentum
         self._wait(node)
         if self._engine.recorder is not None:
-            self._engine.recorder.moved(node, name_of(envelope.sender), terms[0])
+            number = self.answered + self.completed
+            self._engine.recorder.moved(node, name_of(envelope.sender), terms[0], number)
         if envelope.part == ANSWER:
             self.completed += 1
             node.proxy.ask(HearAnswer(*terms), envelope.payload)

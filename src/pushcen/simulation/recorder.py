@@ -104,9 +104,9 @@ class Recorder:
         self._events.add(["m", self._engine.now, node.index, ticket.born, str(node.client.peer.held), merged])
 
     @_timed
-    def moved(self, node: SimulatedClient, other: str, share: float) -> None:
-        """Write down that a client's model has moved towards another's, by an exchange."""
-        if self._every == 1:
+    def moved(self, node: SimulatedClient, other: str, share: float, number: int) -> None:
+        """Write down that a client's model has moved towards another's: half of an exchange."""
+        if number % self._every == 0:
             self._events.add(["x", self._engine.now, node.index, int(other), round(PARTS * share)])
 
     @_timed

@@ -17,12 +17,12 @@ EVERY = 1.0
 
 
 @contextlib.contextmanager
-def recording(peers: Sequence[WatchedPeer], folder: Path) -> Iterator[NetworkRecord]:
-    """Record what peers say of themselves within this context, in a run's folder."""
+def recording(peers: Sequence[WatchedPeer], folder: Path, names: Sequence[str] = ()) -> Iterator[NetworkRecord]:
+    """Record what peers say of themselves within this context, in a run's folder; `names` are known before they say."""
     files, stop = Folder(folder), threading.Event()
     with files.opened():
         files.write_status("running")
-        record = NetworkRecord(folder)
+        record = NetworkRecord(folder, names)
         thread = threading.Thread(target=lambda: asyncio.run(_rounds(peers, record, stop)), daemon=True)
         thread.start()
         try:

@@ -7,7 +7,7 @@ a peer's own clock says, nothing happens later than now, and nothing earlier tha
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,11 @@ Answer = PeerView | str
 class NetworkRecord:
     """Writes what the peers at some addresses say, round by round, into a folder."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Path, names: Iterable[str] = (), clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = Folder(folder), clock
         self._path = folder
         (folder / RECORD).mkdir(parents=True, exist_ok=True)
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, int] = {name: number for number, name in enumerate(names)}
         self._views: dict[str, PeerView] = {}  # by name: the newest
         self._silent: dict[str, str] = {}  # by address: why
         self._at: dict[str, str] = {}  # address by name
@@ -66,12 +66,13 @@ class NetworkRecord:
             self._silent.pop(address, None)
             self._views[answer.name], self._at[answer.name] = answer, address
             self._sent[answer.name] = answer.status.bytes_out
-            self._number(answer.name)
             offset = self._offset(answer, now)
             found += [(min(max(fact[1] + offset, now - _OLDEST), now), answer, fact) for fact in answer.facts]
-        for view in self._views.values():
-            for one in view.status.neighbours:
-                self._number(one.name)
+        known = {one.name for view in self._views.values() for one in view.status.neighbours}
+        for name in (*sorted(self._views), *sorted(known)):
+            self._number(name)
+        if not self._views:  # nobody has answered yet
+            return
         found.sort(key=lambda one: one[0])
         if self.began is None:
             self.began = found[0][0] if found else now
@@ -218,7 +219,7 @@ class NetworkRecord:
                 self._since = max(self._since, lines[0][1] if name == EVENTS else 0.0)
         method = next((view.status.method for view in self._views.values() if view.status.method), "unknown")
         now = (len(self._numbers), method, self._since)
-        if now != self._written and self._numbers:
+        if now != self._written:
             self._anew(method)
             self._written = now
         for name, lines in self._lines.items():
