@@ -176,12 +176,14 @@ class Channels:
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
             self._metrics.pushes.labels(outcome).inc()
+            self._seen.facts.pushed(name, len(payload), outcome)
             if outcome == "news":
                 self._seen.took.note(name)
             if hello.refusal and hello.refusal not in _USUAL:
                 self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
             self._metrics.pushes.labels("doubt").inc()
+            self._seen.facts.pushed(name, len(payload), "doubt")
             self._silent(name, error)
         finally:
             self._budget.give(len(payload))

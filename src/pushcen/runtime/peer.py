@@ -5,7 +5,7 @@ import contextlib
 import signal
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
+from pushcen.runtime.views import Views, from_any_thread
 
 if TYPE_CHECKING:
     from pushcen.config import Config, NeighbourOptions, StalenessOptions
@@ -69,6 +70,8 @@ class Setup:
     staleness: "StalenessOptions | None" = None
     """What becomes of models that have waited for long; its times are in seconds."""
     sparsity: SparsityOptions | None = None
+    shown: "Callable[[Callable[[int, int], bytes]], contextlib.AbstractContextManager[Any]] | None" = None
+    """Shows how this peer is, within a context, by a view that may be asked for from any thread."""
 
 
 def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
@@ -99,7 +102,7 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
     """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` makes it live."""
     for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store, ended, stack = StateFolder(setup.state), True, contextlib.ExitStack()
+    store, ended, stack, shown = StateFolder(setup.state), True, contextlib.ExitStack(), contextlib.ExitStack()
     try:
         stream = Random(f"{setup.seed} {setup.identity.name}")
         client, about, saved = _client(setup, store, stream)
@@ -121,6 +124,9 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         port = await service.start(setup.listen or f"unix:{local}")
         node.address = _reachable(setup, port)
         driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
+        views = Views(driver.upkeep, me, shared)
+        if setup.runtime.watched:
+            views.serve(service.gate)
         try:
             driver.upkeep.start()
             if setup.metrics:
@@ -129,12 +135,16 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             if not epoch_of(me.peer.me):
                 store.commit(facts)
                 await driver.epochs.begin()
+            shared.seen.facts.visited("returns" if me.peer.boot > 1 else "joins")
+            if setup.shown is not None:
+                shown.enter_context(setup.shown(from_any_thread(views)))
             shared.log.say("listening", address=node.address, peer_id=me.peer.me, boot=me.peer.boot)
             yield driver
         except Exception as error:
             driver.upkeep.failure = str(error)
             raise
         finally:
+            await asyncio.to_thread(shown.close)  # while it is still answered
             ended = await driver.close(setup.grace)
             await service.stop()
             me.close()

@@ -79,7 +79,7 @@ class Service:
             ],
             maximum_concurrent_rpcs=4 * most + 64 * settings.tunnels,  # with those that are about to be turned away
         )
-        gate = Gate(shared, self._calls, most)
+        gate = self.gate = Gate(shared, self._calls, most)
         single, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_unary_rpc_method_handler
         gate.add(f"/{SERVICE}/Hello", single, self._single(self._hello), bounded=False)
         gate.add(f"/{SERVICE}/Gossip", single, self._single(self._gossip), bounded=False)
