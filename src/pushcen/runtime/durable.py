@@ -199,6 +199,10 @@ class DurablePeer:
         """Return whether there is mass on the link to a peer that it may not have."""
         return self.peer.owes(name)
 
+    def awaits(self, name: str) -> bool:
+        """Return whether something was sent to a peer that it has not confirmed yet."""
+        return self.peer.awaits(name)
+
     def renew(self, why: str) -> None:
         """Note that this peer runs on an older copy of its state, or was forgotten: it needs a new epoch."""
         if not self.stale:

@@ -106,8 +106,7 @@ class NextEpoch:
         members = self._members
         known = {self._node.address, *members.addresses().values()}
         addresses = sorted({*self._join, *members.lost.values()} - known)
-        asked = asyncio.gather(*map(self._channels.ask, members.all), self._greet(addresses))
-        await asyncio.wait([asked], timeout=2 * self._timeout)
+        await asyncio.gather(self._channels.ask_all(2 * self._timeout), self._greet(addresses))
 
     def _next(self, above: int = 0) -> Peer:
         """Make the peer that this one goes on as: in the newest generation, in an epoch later than all that are known

@@ -22,6 +22,7 @@ from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
 
 if TYPE_CHECKING:
     from pushcen.runtime.exchange import Exchanging
+    from pushcen.runtime.reach.tunnels import Tunnels
 
 
 class Received(dict[int, Payload]):
@@ -44,6 +45,7 @@ class PeerNode:
         self._recorded: tuple[Contact, str, int] | None = None  # whom and what that is about, and by which certificate
         self._serial = 0
         self.exchanging: Exchanging | None = None  # where the method asks for answers
+        self.tunnels: Tunnels | None = None  # to those whom it hosts
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
         """Return a hello to a peer, or to whoever listens at an address."""

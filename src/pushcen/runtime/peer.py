@@ -108,6 +108,8 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         client, about, saved = _client(setup, store, stream)
         rng = Random(stream.random())
         shared = Shared.of(setup.identity, setup.runtime, rng, setup.proxy and check_address(setup.proxy))
+        outbox = client.peer.rules.outbox
+        shared.members.keep_lines(getattr(outbox, "parts", 1) * getattr(outbox, "receivers", 0))
         if setup.neighbours is not None and setup.neighbours.policy == "bandit":
             shared.members.policy = ByBandit(setup.neighbours.explore, rng)
         if setup.staleness is not None and setup.staleness.given:

@@ -87,7 +87,7 @@ class Service:
         if self._offers is not None:
             gate.add(f"/{SERVICE}/Reference", stream, self._reference, bounded=False)
         if settings.tunnels:
-            Tunnels(shared, gate)
+            node.tunnels = Tunnels(shared, gate)
         self._health = health.aio.HealthServicer()
         gate.add("/grpc.health.v1.Health/Check", single, lambda _, *call: self._health.Check(*call), *_HEALTH)
         watch = grpc.unary_stream_rpc_method_handler
