@@ -152,9 +152,7 @@ class Channels:
             return
         member.tried = monotonic()
         try:
-            hello = await self._line(name).hello(
-                self._node.hello(member.contact, name=name), self._settings.hello_timeout
-            )
+            hello = await self._line(name).hello(self._node.first_hello(name), self._settings.hello_timeout)
             self._node.answered(name, hello)
         except _ERRORS as error:
             self._silent(name, error)

@@ -42,6 +42,7 @@ class Member:
     next_try: float = 0.0
     failures: int = 0
     refusal: str = ""  # why it will not have us
+    varies: dict[str, str] = field(default_factory=dict)  # what it does in its own way, by its word
     holds: dict[ReferenceName, bytes] = field(default_factory=dict)  # references, with fingerprints, by its last word
     refuses: set[bytes] = field(default_factory=set)  # fingerprints of references that it would not take
 

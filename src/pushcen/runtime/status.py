@@ -32,7 +32,7 @@ class NeighbourStatus:
     name: str = ""
     address: str = ""
     state: str = ""
-    """answers, silent or refuses."""
+    """answers, silent, refuses, or known: not asked yet, as there are many."""
     why: str = ""
     """What it said, or what went wrong, if it does not answer."""
     called: float = 0.0
@@ -40,6 +40,8 @@ class NeighbourStatus:
     """When its last push was news here."""
     took: float = 0.0
     """When it last took a push of this peer's as news."""
+    differs: str = ""
+    """What it does in another way, of what may differ: learning rate, versions."""
     in_doubt: bool = False
     """Whether mass is on the link to it of which nobody knows whether it has it."""
 
