@@ -6,7 +6,7 @@ import signal
 import tempfile
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -244,7 +244,12 @@ def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -
     before = saved.get("about")
     if not isinstance(before, dict):
         return
-    about = {key: fact for key, fact in about.items() if key in before or not key.startswith("task.")}  # or noted later
+    usual = {f"method.{one.name}": str(one.default) for one in fields(setup.method)}  # also of options that came later
+    about = {
+        key: fact
+        for key, fact in about.items()
+        if key in before or not (key.startswith("task.") or fact == usual.get(key))
+    }
     if before != about:
         raise LedgerError(f"{folder}: was made by another run: {difference(about, before)}; use another state folder")
 
