@@ -1,7 +1,7 @@
 """Print how eight peers of which five can only dial out fare beside eight that all listen, for docs/runtime.md.
 
-`python scripts/measure_reach.py` makes six runs of real processes, two minutes each on two idle cores. Each run leaves a
-file in the folder, and is not made again: `--kind hidden --seed 1` makes one of them.
+`python scripts/measure_reach.py` makes six runs of real processes, of two minutes each on two idle cores. Each leaves
+a file in the folder, and is not made again: `--kind hidden --seed 1` makes one of them.
 """
 
 import argparse

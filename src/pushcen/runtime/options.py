@@ -94,4 +94,5 @@ class RuntimeOptions:
                 check_count(name, value, 0 if zero else 1)
             else:
                 check_number(name, value, 0 if zero else 0.001)
+        check_number("keepalive", self.keepalive, 1)  # who pings more often is hung up on
         check_order("view", self.view, "known", self.known)

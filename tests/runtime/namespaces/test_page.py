@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,6 +67,7 @@ class Terminals(Sites):
 
 @pytest.mark.slow
 @pytest.mark.skipif(bool(missing()), reason=missing() or "-")
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no command curl here")
 def test_the_page_takes_three_hospitals_from_nothing_to_a_model(tmp_path):
     said, started = {}, []
     with Terminals(tmp_path) as machines:
