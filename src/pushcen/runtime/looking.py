@@ -25,6 +25,7 @@ from pushcen.runtime.wire import Look, View
 
 _LONGEST = 4 << 20  # bytes of an answer
 _MOST = 2**53 - 1
+_ADDRESSES = re.compile(r"failed to connect to all addresses; last error: (UNKNOWN: )?ipv[46]:\S+: ")
 _QUANTA = re.compile(r"[0-9]{1,30}")
 _WORD = re.compile(r"[a-z][a-z ]{0,29}")
 
@@ -114,7 +115,8 @@ class RemotePeer(WatchedPeer):
             self._name = ANY  # somebody else may be there by now
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 raise NetworkError("shows nothing: it has runtime.watched = false, or an earlier version") from None
-            raise NetworkError(printable(f"{error.code().name}: {error.details()}")) from None
+            said = _ADDRESSES.sub("", error.details() or "")
+            raise NetworkError(printable(f"{error.code().name}: {said}")) from None
         except DecodeError:
             raise NetworkError("does not answer as a peer does") from None
 

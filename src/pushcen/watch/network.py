@@ -13,7 +13,7 @@ from typing import Any
 
 from pushcen.files import write_whole
 from pushcen.folder import CONFIG, METRICS, Folder, as_json
-from pushcen.measure import written
+from pushcen.measure import Measure, written
 from pushcen.record import ANSWERS, EVENTS, PEERS, RECORD, SILENT, STATES, VERSION, VISITS, RecordFile
 from pushcen.runtime.facts import Fact
 from pushcen.runtime.health import problems
@@ -65,7 +65,9 @@ class NetworkRecord:
                 continue
             self._silent.pop(address, None)
             self._views[answer.name], self._at[answer.name] = answer, address
-            self._sent[answer.name] = answer.status.bytes_out
+            self._sent[answer.name] = max(
+                0, answer.status.bytes_out - sum(one[3] for one in answer.facts if one[0] == "s")
+            )
             offset = self._offset(answer, now)
             found += [(min(max(fact[1] + offset, now - _OLDEST), now), answer, fact) for fact in answer.facts]
         known = {one.name for view in self._views.values() for one in view.status.neighbours}
@@ -76,16 +78,14 @@ class NetworkRecord:
         found.sort(key=lambda one: one[0])
         if self.began is None:
             self.began = found[0][0] if found else now
-        learned = False
         for when, view, fact in found:
             self._now = max(self._now, round(when - self.began, 3))
             self._happen(self._now, view, fact)
-            learned |= fact[0] == "m"
+            if fact[0] == "m" and fact[5] is not None:
+                self._measure(view.measure)
         self._now = max(self._now, round(now - self.began, 3))
         self._visits()
         self._stand()
-        if learned:
-            self._measure()
         try:
             self._write()
         except OSError:  # the disk may have room again later; then all is written once more
@@ -123,7 +123,12 @@ class NetworkRecord:
                     merged += [other, max(0, born - fact[4][at + 2]), fact[4][at + 1]]
             events.append(["m", t, me, born, fact[3], merged])
             waits = fact[4][2::3]
-            known = {"score": fact[5], "loss": fact[6], "waited": sum(waits) / len(waits) / 1000 if waits else None}
+            known = {
+                "events": fact[2],
+                "score": fact[5],
+                "loss": fact[6],
+                "waited": sum(waits) / len(waits) / 1000 if waits else None,
+            }
             said = {key: value for key, value in known.items() if value is not None}
             self._scores[view.name] = self._scores.get(view.name, {}) | said
         elif kind == "f":
@@ -146,7 +151,7 @@ class NetworkRecord:
         elif kind == "s":
             lost = more[0] not in _ARRIVED
             self._lost[view.name] = self._lost.get(view.name, 0) + lost
-            sent = self._sent[view.name]
+            self._sent[view.name] = sent = self._sent[view.name] + size
             self._lines[EVENTS].append(["s", t, me, born, sent, [other, size], [other] if lost else []])
         elif name not in self._views:
             self._sent[name] = sent = self._sent.get(name, 0) + size
@@ -190,18 +195,16 @@ class NetworkRecord:
             self._lines[STATES].append({"t": self._now, **state})
         self._state = state
 
-    def _measure(self) -> None:
-        """Add a row to the metrics."""
-        known = [self._scores[name] for name in self._views if name in self._scores]
-        measure = next(iter(self._views.values())).measure
-        scored = [{measure.name: one["score"]} for one in known if "score" in one]
+    def _measure(self, measure: Measure) -> None:
+        """Add a row to the metrics: the newest score of everybody, now that one has a new one."""
+        known = list(self._scores.values())
         row = {
             "time": self._now,
-            **figures(measure, scored),
+            **figures(measure, [{measure.name: one["score"]} for one in known if "score" in one]),
             **written([measure]),
             "online": len(self._online()),
-            "steps": self._state["steps"],
-            "bytes_sent": sum(view.status.bytes_out for view in self._views.values()),
+            "steps": round(sum(one["events"] for one in known)),
+            "bytes_sent": sum(self._sent.values()),
         }
         for key, name in (("loss", "train_loss"), ("waited", "waited")):
             if values := [one[key] for one in known if key in one]:
