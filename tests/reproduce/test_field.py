@@ -1,5 +1,7 @@
 """The table of the field, from real small runs: both accuracies, what waiting took, and the best first."""
 
+from pathlib import Path
+
 import pytest
 
 from pushcen.reproduce.experiment import read
@@ -39,3 +41,19 @@ def test_options_that_were_tried_stand_in_the_order_of_their_grid(tmp_path):
     experiment = read("tuning")
     shown = table(experiment, "cifar10", "tuning", gather(plan(experiment, "cifar10", "tuning"), RunStore(tmp_path)))
     assert [row[0] for row in shown.rows] == [row.label for row in experiment.rows.values()]
+
+
+def test_every_rivals_option_is_the_one_that_the_committed_runs_choose():
+    """The best own accuracy; of those within half a point of it, the best mean of all models."""
+    runs = plan(read("tuning"), "cifar10", "tuning")
+    tried = {}
+    for point in gather(runs, RunStore(Path(__file__).parents[2] / "results" / "cifar10-tuning")):
+        tried.setdefault(point.row.set["method.name"], []).append(point)
+    shown = read("field").rows
+    assert set(shown) - set(tried) == {"pushcen", "pushcen-lean", "async-dfedavg", "ad-psgd", "independent"}
+    for method, points in tried.items():
+        best = max(point.mean("accuracy") for point in points)
+        near = [point for point in points if point.mean("accuracy") >= best - 0.5]
+        chosen = max(near, key=lambda point: point.mean("reference_own_accuracy"))
+        used = {key: value for key, value in shown[method].set.items() if key != "method.name"}
+        assert used.items() <= chosen.row.set.items(), method
