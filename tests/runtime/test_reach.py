@@ -20,6 +20,7 @@ from pushcen.runtime.reach.pipe import HOST, TUNNEL, pipe
 from pushcen.runtime.reach.tunnels import Tunnels
 from pushcen.runtime.state_folder import read_state
 
+from .proxy import proxy_at
 from .world import LIMIT, World, run, until, wait_until
 
 NEWS = {"start_with": 1}
@@ -98,34 +99,11 @@ def test_when_a_host_goes_others_take_its_place_and_no_mass_is_lost(tmp_path):
     run(story())
 
 
-async def proxy_to(reached):
-    """An HTTP proxy that connects whoever asks for it, and notes to where."""
-
-    async def serve(reader, writer):
-        method, target, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
-        assert method == b"CONNECT"
-        reached.append(target.decode())
-        host, _, port = target.decode().rpartition(":")
-        there, back = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-
-        async def carry(source, sink):
-            while data := await source.read(1 << 16):
-                sink.write(data)
-                await sink.drain()
-            sink.close()
-
-        await asyncio.gather(carry(reader, back), carry(there, writer), return_exceptions=True)
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    return server, f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
 def test_a_peer_behind_a_proxy_dials_out_through_it_alone(tmp_path):
     reached = []
 
     async def story():
-        server, address = await proxy_to(reached)
+        server, address = await proxy_at("127.0.0.1", 0, reached)
         world = World(tmp_path, pause=0.05)
         await open_and_hidden(world, ("p0", "p1"), ())
         join = [world.addresses["p0"]]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pushcen.cli.options import Set
+from pushcen.cli.watch import NoBrowser, WatchIt, recorded, watched
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,6 +59,13 @@ def peer(
         int | None, typer.Option(min=1, help="Into how many shares the data is divided [one for each founder].")
     ] = None,
     metrics: Metrics = "",
+    http: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Serve a page of this peer here, as 127.0.0.1:8080 (docs/watch.md)."),
+    ] = "",
+    http_token: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The token that whoever reads that page must have.")
+    ] = None,
     leave: Annotated[bool, typer.Option("--leave", help="Hand all mass over to others, then stop for good.")] = False,
     moved: Annotated[
         bool, typer.Option("--moved", help="The state folder was moved here for good: it is no backup.")
@@ -76,16 +84,21 @@ def peer(
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own lines on every failed handshake would fill the log
     import asyncio
+    import logging
+
+    from pushcen.cli.watch import page_of_peer
+    from pushcen.errors import OptionError
+    from pushcen.runtime import logs
+
+    logs.set_up(log, log_format)
+    logging.getLogger("pushcen").info("loading PyTorch")
 
     import torch
 
-    from pushcen.errors import OptionError
-    from pushcen.runtime import logs
     from pushcen.runtime.gate import raise_descriptors
     from pushcen.runtime.peer import Setup, peer_config, run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
-    logs.set_up(log, log_format)
     raise_descriptors()
     if not task and not data:
         raise OptionError("TASK: is needed (or --data FILE, a table of this site)")
@@ -112,6 +125,7 @@ def peer(
         client = names.index(identity.name) if identity.name in names else 0
     clients = clients or max(len(names), client + 1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
+    shown = page_of_peer(http, http_token)
 
     def configure(changes: Mapping[str, str]) -> Setup:
         config = peer_config(task, given, changes)
@@ -119,7 +133,7 @@ def peer(
             identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method,
             config.training, config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy,
             neighbours=config.neighbours, staleness=config.staleness.in_units(float(config.seconds or 1)),
-            sparsity=config.sparsity, configure=configure,
+            sparsity=config.sparsity, shown=shown, configure=configure,
         )  # fmt: skip
 
     asyncio.run(run_peer(configure({}), events, leave=leave))
@@ -150,6 +164,8 @@ def up(
     events: Annotated[int, typer.Option(min=1, help="Compute events of each peer.")] = 20,
     folder: Annotated[Path | None, typer.Option(help="A new folder for everything [a temporary one].")] = None,
     timeout: Annotated[float, typer.Option(help="Give up after so many seconds.")] = 3600.0,
+    watch: WatchIt = False,
+    no_browser: NoBrowser = False,
     settings: Set = None,
 ) -> None:
     """Start a network on loopback, with certificates; show it live; stop it and audit its mass.
@@ -182,33 +198,34 @@ def up(
         raise OptionError(f"--folder {folder}: must be empty, or not exist")
     with console.status("making certificates ..."):
         network = LocalNetwork(folder, task, peers, events, given)
-    begun = time.monotonic()
-    try:
-        network.start()
-        with Live(_table(network), console=console, refresh_per_second=2) as live:
-            while not network.finished():
-                time.sleep(0.5)
-                live.update(_table(network))
-                if time.monotonic() - begun > timeout:
-                    raise NetworkError(f"not finished after {timeout:.0f} s; logs are in {folder}")
-            live.update(_table(network))
-    finally:
-        network.stop()
-    findings = examine([network.state(name) for name in network.names])
-    found = findings.mass
-    summary = write_run(network, config, found)
-    measure = read(summary)[0]
-    reached = _shown(measure, summary["final"][measure.name], 2)
-    console.print(f"{measure.title} {reached}, mean of {peers} peers, each on its own test data")
-    console.print(
-        f"mass: founded {found.founded / UNIT:g}, held {found.held / UNIT:.6f}, on links {found.on_links / UNIT:.6f}"
-    )
-    console.print(f"run folder: {folder}", soft_wrap=True)
-    if not findings.sound:
-        for sentence in (*findings.wrong, *findings.unseen):
-            console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
-        raise typer.Exit(1)
-    console.print("audit: every quantum is somewhere")
+    with watched([folder], on=watch, browser=not no_browser):
+        begun = time.monotonic()
+        with recorded(network, config, on=watch) as record:
+            try:
+                network.start()
+                with Live(_table(network), console=console, refresh_per_second=2) as live:
+                    while not network.finished():
+                        time.sleep(0.5)
+                        live.update(_table(network))
+                        if time.monotonic() - begun > timeout:
+                            raise NetworkError(f"not finished after {timeout:.0f} s; logs are in {folder}")
+                    live.update(_table(network))
+            finally:
+                network.stop()
+        findings = examine([network.state(name) for name in network.names])
+        found = findings.mass
+        summary = write_run(network, config, found, None if record is None else record.began)
+        measure = read(summary)[0]
+        reached = _shown(measure, summary["final"][measure.name], 2)
+        console.print(f"{measure.title} {reached}, mean of {peers} peers, each on its own test data")
+        held, on_links = found.held / UNIT, found.on_links / UNIT
+        console.print(f"mass: founded {found.founded / UNIT:g}, held {held:.6f}, on links {on_links:.6f}")
+        console.print(f"run folder: {folder}", soft_wrap=True)
+        if not findings.sound:
+            for sentence in (*findings.wrong, *findings.unseen):
+                console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
+            raise typer.Exit(1)
+        console.print("audit: every quantum is somewhere")
 
 
 def _shown(measure: "Measure", value: float | None, digits: int) -> str:

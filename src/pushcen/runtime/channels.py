@@ -55,13 +55,14 @@ class Channels:
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
-        self._proxy: list[tuple[str, Any]] = [proxy]
+        alive = ("grpc.keepalive_time_ms", int(self._settings.keepalive * 1000))
+        self._more: list[tuple[str, Any]] = [proxy, alive]
         self._bridges = Bridges(shared, self.open, lambda: node.tunnels)
 
     def open(self, address: str, name: str) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, where it listens, or through those who host it."""
         place = self._bridges.address(name) if hosts_of(address) else address
-        return self._identity.channel(place, name, [*OPTIONS, *self._proxy])
+        return self._identity.channel(place, name, [*OPTIONS, *self._more])
 
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""
@@ -212,12 +213,14 @@ class Channels:
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
             self._metrics.pushes.labels(outcome).inc()
+            self._seen.facts.pushed(name, len(payload), outcome)
             if outcome == "news":
                 self._seen.took.note(name)
             if hello.refusal and hello.refusal not in _USUAL:
                 self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
             self._metrics.pushes.labels("doubt").inc()
+            self._seen.facts.pushed(name, len(payload), "doubt")
             self._silent(name, error)
         finally:
             self._budget.give(len(payload))

@@ -132,6 +132,7 @@ class Driver:
             farewell = peer.leave()
             await me.commit()
             self._log.say("leaving", held=peer.held / UNIT)
+            self.shared.seen.facts.visited("says farewell")
         else:
             farewell = peer.farewell()
         me.keep(self.shared.identity.sign(farewell_fields(farewell)))

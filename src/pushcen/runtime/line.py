@@ -14,8 +14,8 @@ OPTIONS = [
     ("grpc.max_receive_message_length", 4 << 20),
     ("grpc.initial_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2000),
-    ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),  # as many as it takes
 ]
 """Of every channel: what is lost is said at once, and a connection that hangs is found out."""
 

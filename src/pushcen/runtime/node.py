@@ -253,6 +253,7 @@ class PeerNode:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))
         self._metrics.received.labels("news" if news else "old").inc()
+        self._seen.facts.arrived(name_of(envelope.sender), len(payload), news=news)
         return self.hello(envelope.sender, news=news)
 
     def _greet_other(self, caller: str, hello: Hello) -> Hello:

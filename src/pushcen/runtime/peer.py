@@ -3,9 +3,8 @@
 import asyncio
 import contextlib
 import signal
-import tempfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,22 +22,23 @@ from pushcen.runtime.changes import NewSettings, begins_anew, carry_over, check_
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import describe, usual, varying
+from pushcen.runtime.logs import Log
 from pushcen.runtime.members import check_address
 from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
 from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.reach.places import local_socket, reachable
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
 from pushcen.runtime.track import Track
+from pushcen.runtime.views import Views, from_any_thread
 from pushcen.runtime.wire import Signed
 
 if TYPE_CHECKING:
     from pushcen.config import Config, NeighbourOptions, StalenessOptions
-
-_EVERYWHERE = ("0.0.0.0", "[::]")
 
 
 @dataclass
@@ -72,6 +72,8 @@ class Setup:
     staleness: "StalenessOptions | None" = None
     """What becomes of models that have waited for long; its times are in seconds."""
     sparsity: SparsityOptions | None = None
+    shown: "Callable[[Callable[[int, int], bytes]], contextlib.AbstractContextManager[Any]] | None" = None
+    """Shows how this peer is, within a context, by a view that may be asked for from any thread."""
     configure: "Callable[[Mapping[str, str]], Setup] | None" = None
     """Returns the same with settings that the authority has changed for all; without it none can be taken over."""
 
@@ -120,7 +122,7 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
     """
     for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store, ended, stack = StateFolder(setup.state), True, contextlib.ExitStack()
+    store, ended, stack, shown = StateFolder(setup.state), True, contextlib.ExitStack(), contextlib.ExitStack()
     try:
         saved = store.load()
         setup, generation = follow(setup, saved, record)
@@ -146,10 +148,13 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
         if record is not None:
             me.keep(record)
         service = Service(node, me, shared)
-        local = "" if setup.listen else str(stack.enter_context(_socket()))
+        local = "" if setup.listen else str(stack.enter_context(local_socket()))
         port = await service.start(setup.listen or f"unix:{local}")
-        node.address = _reachable(setup, port)
+        node.address = reachable(setup.listen, setup.advertise, port)
         driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
+        views = Views(driver.upkeep, me, shared)
+        if setup.runtime.watched:
+            views.serve(service.gate)
         try:
             driver.upkeep.start()
             if setup.metrics:
@@ -158,12 +163,16 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
             if not epoch_of(me.peer.me):
                 store.commit(facts)
                 await driver.epochs.begin()
+            shared.seen.facts.visited("returns" if me.peer.boot > 1 else "joins")
+            if setup.shown is not None:
+                shown.enter_context(setup.shown(from_any_thread(views)))
             shared.log.say("listening", address=node.address, peer_id=me.peer.me, boot=me.peer.boot)
             yield driver
         except Exception as error:
             driver.upkeep.failure = "" if isinstance(error, NewSettings) else str(error)
             raise
         finally:
+            await asyncio.to_thread(shown.close)  # while it is still answered
             ended = await driver.close(setup.grace)
             await service.stop()
             shared.metrics.close()
@@ -190,11 +199,14 @@ def _client(
         raise OptionError(
             f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
         )
+    log = Log(identity.name)
+    log.say("loading the task", client=setup.client, clients=setup.clients)
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
     update = sparse(method.update(), setup.sparsity, type(method).name)
     held_out = 0.0 if setup.neighbours is None else setup.neighbours.held_out
     learner = Learner(task, update, setup.training, client=identity.name, seed=seed, validation=held_out)
+    log.say("preparing the codec", text="the first time, its kernels are compiled")
     _warm_up(learner, references=method.moves is not None)
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
@@ -270,24 +282,6 @@ def _facts(setup: Setup, about: dict[str, str], peer: Peer) -> dict[str, Any]:
     identity, network = setup.identity, setup.identity.network
     founders = dict.fromkeys(network.founders, unit)
     return {"network": network.fingerprint, "name": identity.name, "about": about, "founders": founders}
-
-
-def _reachable(setup: Setup, port: int) -> str:
-    if not setup.listen:
-        return ""
-    host = setup.listen.rpartition(":")[0]
-    if setup.advertise:
-        return check_address(setup.advertise)
-    if host in _EVERYWHERE:
-        raise OptionError(f"listen = {setup.listen}: say with --advertise HOST:PORT where others reach this peer")
-    return f"{host}:{port}"
-
-
-@contextlib.contextmanager
-def _socket() -> Iterator[Path]:
-    """Make room for a local socket that nobody else can reach."""
-    with tempfile.TemporaryDirectory(prefix="pushcen-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder) / "service"
 
 
 def _obey_signals(driver: Driver) -> None:

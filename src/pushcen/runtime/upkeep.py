@@ -84,20 +84,23 @@ class Upkeep:
             every = 24 * _SAY_AGAIN if one.kind in _DAILY else _SAY_AGAIN
             if now - self._said.get(one.kind, -math.inf) >= every:
                 self._said[one.kind] = now
+                self._seen.facts.warned(one.kind, one.level)
                 self._log.warn("something is wrong", kind=one.kind, text=one.text, hint=one.hint)
         for kind in self._said.keys() - {one.kind for one in found}:
             del self._said[kind]
+            self._seen.facts.warned(kind, LEVELS[0])
             self._log.say("well again", kind=kind)
 
     def _write(self, ended: str = "") -> Status:
-        status = self._status(ended)
+        status = self.status(ended)
         try:
             status.write(self._me.store.folder)
         except OSError as error:  # nothing depends on it
             self._log.seldom("status", "cannot write its status", text=str(error))
         return status
 
-    def _status(self, ended: str) -> Status:
+    def status(self, ended: str = "") -> Status:
+        """Return how this peer is now."""
         peer, seen, metrics = self._me.peer, self._seen, self._metrics
         until, rules = self._identity.until, peer.rules
         return Status(

@@ -17,8 +17,8 @@ from pushcen.runtime.wire import Signed
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Options = list[tuple[str, Any]]
+os.environ.setdefault("GRPC_DNS_RESOLVER", "native")  # gRPC's own hangs where only a hosts file knows a name
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-os.environ.setdefault("GRPC_DNS_RESOLVER", "native")  # gRPC's own asks name servers where /etc/hosts has the names
 
 
 class Identity(Protocol):

@@ -109,3 +109,17 @@ class Piece(_message.Message):
     data: bytes
     progress: Signed
     def __init__(self, envelope: _Optional[bytes] = ..., data: _Optional[bytes] = ..., progress: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...
+
+class Look(_message.Message):
+    __slots__ = ("life", "after")
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    life: int
+    after: int
+    def __init__(self, life: _Optional[int] = ..., after: _Optional[int] = ...) -> None: ...
+
+class View(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: bytes
+    def __init__(self, json: _Optional[bytes] = ...) -> None: ...
