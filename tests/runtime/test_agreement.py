@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.learning import TrainingOptions
 from pushcen.methods import PushCen
+from pushcen.runtime import changes
 from pushcen.runtime import peer as starting
 from pushcen.runtime.fingerprint import read_varying
 from pushcen.runtime.status import read_status
@@ -68,7 +69,8 @@ def test_an_option_that_only_a_newer_version_has_parts_nobody_while_it_is_at_its
         await world.stop("p1")
         describe, usual = starting.describe, starting.usual
         monkeypatch.setattr(starting, "describe", lambda *of: {**describe(*of), "method.later": "1"})
-        monkeypatch.setattr(starting, "usual", lambda *of: {**usual(*of), "method.later": "1"})
+        for module in (starting, changes):
+            monkeypatch.setattr(module, "usual", lambda *of: {**usual(*of), "method.later": "1"})
         await world.start("p1")
         before = world.node("p0").metrics.received.labels("news")._value.get()
         await until(lambda: world.node("p0").metrics.received.labels("news")._value.get() > before + 2)
