@@ -295,8 +295,10 @@ def test_a_peer_that_leaves_through_its_hosts_takes_no_mass_along(tmp_path):
         await open_and_hidden(world, ("p0", "p1"), ("p2",))
         await until(lambda: news(world.node("p2")) > 1)
         driver = world.drivers["p2"]
+        assert all("p2" in world.node(name).channels._bridges._paths for name in ("p0", "p1"))
         driver.leaving.set()
         await until(lambda: driver.me.peer.gone)
+        await until(lambda: not any(world.node(name).channels._bridges._paths for name in ("p0", "p1")))
         await world.check()
 
     run(story())

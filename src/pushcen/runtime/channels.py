@@ -181,6 +181,8 @@ class Channels:
             await work()
         finally:
             self._called[name] -= 1
+            if not self._called[name]:
+                del self._called[name]
             self._hang_up(name)
 
     def _hang_up(self, name: str) -> None:
