@@ -38,6 +38,7 @@ async def hosted(model: Callable[[], nn.Module], pushes: int, rounds: int) -> di
             async with living([sender, host, hidden]):
                 while "p2" not in {member.name for member in sender.shared.members.online()}:
                     await asyncio.sleep(0.05)
+                sender.node.tunnels = None  # else it would lead its pushes to whom it hosts by itself
                 size = len(sender.me.learner.encode()[0].data)
                 delays: dict[str, list[float]] = {"direct": [], "hosted": []}
                 sender.me.peer.sequence = count

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, fields
 
-from pushcen.checks import check_count, check_number, check_order
+from pushcen.checks import check_count, check_flag, check_number, check_order
 from pushcen.units import Kibibytes, Mebibytes, Seconds
 
 
@@ -75,6 +75,8 @@ class RuntimeOptions:
     """How many neighbours must have answered before the first compute event."""
     start_timeout: Seconds = 60.0
     """How long to wait for them."""
+    watched: bool = True
+    """Whether other members may see how this peer is, as `pushcen watch` shows it (docs/watch.md)."""
 
     def __post_init__(self) -> None:
         may_be_zero = {
@@ -86,6 +88,8 @@ class RuntimeOptions:
             if field.default is None:
                 if value is not None:
                     check_number(name, value, -math.inf)
+            elif isinstance(field.default, bool):
+                check_flag(name, value)
             elif isinstance(field.default, int):
                 check_count(name, value, 0 if zero else 1)
             else:
