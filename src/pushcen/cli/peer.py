@@ -126,6 +126,7 @@ def peer(
         client = names.index(identity.name) if identity.name in names else 0
     clients = clients or max(len(names), client + 1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
+    shown = page_of_peer(http, http_token)
 
     def configure(changes: Mapping[str, str]) -> Setup:
         config = peer_config(task, given, changes)
@@ -133,7 +134,7 @@ def peer(
             identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method,
             config.training, config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy,
             neighbours=config.neighbours, staleness=config.staleness.in_units(float(config.seconds or 1)),
-            sparsity=config.sparsity, shown=page_of_peer(http, http_token), configure=configure,
+            sparsity=config.sparsity, shown=shown, configure=configure,
         )  # fmt: skip
 
     asyncio.run(run_peer(configure({}), events, leave=leave))

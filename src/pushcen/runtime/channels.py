@@ -141,9 +141,9 @@ class Channels:
         """Hang up on all."""
         for task in list(self._tasks):
             task.cancel()
-        for line in self._lines.values():
-            await line.close()
-        self._lines.clear()
+        await self.drain(1.0)
+        for name in list(self._lines):
+            await self._lines.pop(name).close()
         await self._bridges.close()
 
     async def _ask(self, name: str) -> None:

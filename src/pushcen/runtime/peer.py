@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import signal
-import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -27,17 +25,17 @@ from pushcen.runtime.members import check_address
 from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
+from pushcen.runtime.reach.places import local_socket, reachable
 from pushcen.runtime.service import Service
 from pushcen.runtime.setup import Setup, check_options
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
+from pushcen.runtime.track import Track
 from pushcen.runtime.views import Views, from_any_thread
 from pushcen.runtime.wire import Signed
 
 if TYPE_CHECKING:
     from pushcen.config import StalenessOptions
-
-_EVERYWHERE = ("0.0.0.0", "[::]")
 
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
@@ -51,7 +49,7 @@ async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = Fal
                 drivers.append(driver)
                 if any(one.stopping.is_set() for one in drivers):  # it was told while it started again
                     return
-                leave = leave or any(one.leaving.is_set() for one in drivers)
+                leave = leave or any(one.leaving.is_set() or one.me.peer.status == "leaving" for one in drivers[:-1])
                 await driver.run(events, leave=leave)
             return
         except NewSettings as changed:
@@ -92,9 +90,9 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
         if record is not None:
             me.keep(record)
         service = Service(node, me, shared)
-        local = "" if setup.listen else str(stack.enter_context(_socket()))
+        local = "" if setup.listen else str(stack.enter_context(local_socket()))
         port = await service.start(setup.listen or f"unix:{local}")
-        node.address = _reachable(setup, port)
+        node.address = reachable(setup.listen, setup.advertise, port)
         driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
         views = Views(driver.upkeep, me, shared)
         if setup.runtime.watched:
@@ -160,7 +158,7 @@ def _client(
         if not begins_anew(entering, generation_of(saved["peer"]["peer"])):
             carry_over(learner, store.tensors(), setup)
         learner.events = saved["learner"]["events"]
-        kept = {key: value for key, value in saved.items() if key not in ("references", "track")}
+        kept = {key: value for key, value in saved.items() if key != "references"} | {"track": Track().plain()}
         return Client(Peer.restore(saved["peer"], rules), learner, rng), about, kept
     if "peer" in saved:
         check_same(setup, saved, about)
@@ -209,24 +207,6 @@ def _facts(setup: Setup, about: dict[str, str], peer: Peer) -> dict[str, Any]:
     identity, network = setup.identity, setup.identity.network
     founders = dict.fromkeys(network.founders, unit)
     return {"network": network.fingerprint, "name": identity.name, "about": about, "founders": founders}
-
-
-def _reachable(setup: Setup, port: int) -> str:
-    if not setup.listen:
-        return ""
-    host = setup.listen.rpartition(":")[0]
-    if setup.advertise:
-        return check_address(setup.advertise)
-    if host in _EVERYWHERE:
-        raise OptionError(f"listen = {setup.listen}: say with --advertise HOST:PORT where others reach this peer")
-    return f"{host}:{port}"
-
-
-@contextlib.contextmanager
-def _socket() -> Iterator[Path]:
-    """Make room for a local socket that nobody else can reach."""
-    with tempfile.TemporaryDirectory(prefix="pushcen-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder) / "service"
 
 
 def _obey_signals(driver: Driver) -> None:
