@@ -34,7 +34,7 @@ async def hosted(model: Callable[[], nn.Module], pushes: int, rounds: int) -> di
     """Measure pushes to a peer that listens, and in turn to one that does not; the best round of each counts."""
     with tempfile.TemporaryDirectory() as folder:
         function, count = task(model, 2), pushes * (rounds + 1)
-        async with peers(Path(folder), 3, function, hidden=1, hello_every=600.0) as (sender, host, hidden):
+        async with peers(Path(folder), 3, function, hidden=1, hosts=1, hello_every=600.0) as (sender, host, hidden):
             async with living([sender, host, hidden]):
                 while "p2" not in {member.name for member in sender.shared.members.online()}:
                     await asyncio.sleep(0.05)

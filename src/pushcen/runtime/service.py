@@ -75,7 +75,7 @@ class Service:
                 ("grpc.so_reuseport", 0),
                 ("grpc.keepalive_time_ms", int(settings.keepalive * 1000)),
                 ("grpc.keepalive_timeout_ms", 10_000),
-                ("grpc.http2.min_ping_interval_without_data_ms", 1_000),  # who has nothing to say may ping
+                ("grpc.http2.min_ping_interval_without_data_ms", 500),  # who has nothing to say may ping
             ],
             maximum_concurrent_rpcs=4 * most + 64 * settings.tunnels,  # with those that are about to be turned away
         )

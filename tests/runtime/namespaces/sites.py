@@ -60,9 +60,9 @@ class Sites:
         own = {key: value for key, value in os.environ.items() if not key.lower().endswith("proxy")}
         return {**own, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
 
-    def start(self, name, *words, at=None):
-        """Start a program of Python at a site, as the process `name`; what it says goes to a log."""
-        command = self.command(at or name, [sys.executable, *words])
+    def start(self, name, *words):
+        """Start a program of Python at a site; what it says goes to a log."""
+        command = self.command(name, [sys.executable, *words])
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment(), cwd=self.folder
@@ -79,7 +79,13 @@ class Sites:
         return "\n".join(f"--- {name}\n{self.log(name)[-2500:]}" for name in self.processes)
 
     def wait(self, condition):
-        wait_until(condition, self.logs)
+        """Wait for something to be so, as long as nobody fails."""
+
+        def is_so():
+            assert all(process.poll() in (None, 0) for process in self.processes.values()), self.logs()
+            return condition()
+
+        wait_until(is_so, self.logs)
 
     def signal(self, name, number):
         self.processes[name].send_signal(number)
@@ -105,16 +111,8 @@ class Wards(Sites):
 
     def peer(self, name, *options, task="tests.runtime.tasks:tiny"):
         """Start a peer. It listens, unless its site is behind a gateway."""
-        words = [
-            "-m",
-            "pushcen",
-            "peer",
-            task,
-            "--state",
-            self.state(name),
-            "--certs",
-            self.folder / "authority" / name,
-        ]
+        words = ["-m", "pushcen", "peer", task, "--certs", self.folder / "authority" / name]
+        words += ["--state", self.state(name)]
         opened = [one for one in self.names if one in self.all and not self.all[one].gateway]
         if name in opened:
             words += ["--listen", "0.0.0.0:443", "--advertise", f"{name}.example:443"]
@@ -145,8 +143,8 @@ class Wards(Sites):
     def check(self):
         """Stop everybody; every quantum must be somewhere."""
         self.stop()
-        assert [process.returncode for name, process in self.processes.items() if name in self.names] == [0] * len(
-            self.names
-        ), self.logs()
+        assert {name: self.processes[name].returncode for name in self.names} == dict.fromkeys(self.names, 0), (
+            self.logs()
+        )
         found = examine([self.state(name) for name in self.names])
         assert found.sound, (found.wrong, found.unseen)
