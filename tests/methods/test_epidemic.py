@@ -9,12 +9,13 @@ import torch
 from pushcen.client import Client
 from pushcen.config import Config
 from pushcen.errors import OptionError
+from pushcen.folder import METRICS
 from pushcen.learning import Learner, Task, TrainingOptions, Work
-from pushcen.methods import Epidemic, Place
+from pushcen.methods import AsyncDFedAvg, Epidemic, Place
 from pushcen.protocol import UNIT, Peer, name_of
-from pushcen.simulation import NeighbourOptions
+from pushcen.simulation import EvaluationOptions, NeighbourOptions
 from tests.learning.tasks import tiny_data, tiny_model
-from tests.simulation.worlds import run
+from tests.simulation.worlds import plain, run
 
 
 def numbers(client):
@@ -63,6 +64,14 @@ def test_there_is_no_bound_to_how_many_count():
     assert len(work.models) == 39
     one.learner._merge(work)
     np.testing.assert_allclose(numbers(one), np.mean([own, *sent], axis=0), atol=1e-6)
+
+
+def test_where_nothing_is_bounded_it_is_async_dfedavg_number_for_number(tmp_path):
+    both = {"horizon": 4.0, "evaluation": EvaluationOptions(every=1.0, reference=True)}
+    one = run(tmp_path / "one", method=Epidemic(receivers=3), **both)
+    other = run(tmp_path / "other", method=AsyncDFedAvg(receivers=3, limit=0), **both)
+    assert plain(one) == {**plain(other), "method": "epidemic"}
+    assert (tmp_path / "one" / METRICS).read_bytes() == (tmp_path / "other" / METRICS).read_bytes()
 
 
 def test_every_push_is_a_dense_model_for_each_of_its_receivers():

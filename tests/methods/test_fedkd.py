@@ -1,5 +1,7 @@
 """FedKD: both models' steps recomputed with numpy; what travels and what stays; what is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,8 @@ from pushcen.learning.distillation import divergence
 from pushcen.methods import FedKD
 from pushcen.protocol import UNIT
 from pushcen.runtime.kept import weights_of
+from pushcen.simulation.jobs import Evaluate
+from pushcen.simulation.meters.gradient import Gradient
 from pushcen.simulation.network import SimulatedNetwork
 from tests.learning.tasks import tiny_data, tiny_model
 from tests.methods.softmax import CLASSES, INPUTS, LR, SAMPLES, client_of, samples, start
@@ -129,6 +133,24 @@ def test_all_clients_begin_with_the_same_student_and_the_teacher_is_scored_and_e
     own = tiny_model(seed=4)
     own.load_state_dict(one.update.exported(one.model.state_dict()))
     assert Learner(Task(own, tiny_data(), tiny_data(1))).evaluate().loss == one.evaluate().loss
+
+
+def test_figures_of_the_shared_model_are_the_students():
+    one, shared = learner(student=SMALL), small(None)
+    row, host = torch.as_tensor(numbers(shared)), SimpleNamespace(learners={0: one})
+    before = {name: tensor.clone() for name, tensor in one.model.state_dict().items()}
+    score, _ = Evaluate(elsewhere=True).run(host, 0, iter([row]))
+    loss, gradient = Gradient().run(host, 0, iter([row]))
+    inputs, targets = tiny_data(1)
+    assert score.loss == pytest.approx(float(cross_entropy(shared(inputs), targets).detach()), rel=1e-5)
+    inputs, targets = tiny_data()
+    expected = cross_entropy(shared(inputs), targets)
+    expected.backward()
+    assert loss == pytest.approx(float(expected.detach()), rel=1e-5)
+    expected_row = torch.cat([tensor.grad.flatten() for tensor in shared.parameters()])
+    torch.testing.assert_close(gradient.float(), expected_row, rtol=1e-4, atol=1e-6)
+    after = one.model.state_dict()
+    assert [name for name in before if not torch.equal(before[name], after[name])] == []
 
 
 def test_a_world_counts_what_was_really_sent_on_any_number_of_workers_and_resumed(tmp_path, monkeypatch):

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.reproduce.experiment import read
 from pushcen.reproduce.plan import jobs_of, plan
-from pushcen.reproduce.results import bytes_table, gather, table
+from pushcen.reproduce.results import bytes_table, gather
+from pushcen.reproduce.tables import table
 from pushcen.runs import RunStore, carry_out, launch
 
 DIGITS = {"data.source": "digits", "task.model": "cnn", "data.share": 1.0, "clients": 6, "horizon": 2.0}

@@ -1,22 +1,34 @@
 """Experiments become runs, and runs are found by what they are."""
 
+from contextlib import suppress
+
 import pytest
 from typer.testing import CliRunner
 
 from pushcen.cli import app
 from pushcen.errors import ConfigError
 from pushcen.folder import Folder
-from pushcen.reproduce.experiment import SCALES, names, read, world
+from pushcen.methods import methods
+from pushcen.reproduce.experiment import SCALES, TITLES, names, read, world
 from pushcen.reproduce.paper import DATASETS
 from pushcen.reproduce.plan import plan, steps
 from pushcen.runs import RunStore
 
+PAPERS = ("paper", "medium", "small")
+OWN = {"field": "field", "tuning": "tuning"}  # worlds in which all methods can live
 
-@pytest.mark.parametrize(
-    ("dataset", "scale"),
-    [(dataset, scale) for dataset in DATASETS for scale in SCALES if scale != "medium" or dataset == "cifar10"],
-)
-@pytest.mark.parametrize("experiment", names())
+
+def worlds_of(experiment):
+    there = [(dataset, scale) for dataset in TITLES for scale in SCALES if is_world(dataset, scale)]
+    return [(experiment, *at) for at in there if at[1] in (OWN.get(experiment, PAPERS))]
+
+
+def is_world(dataset, scale):
+    with suppress(ConfigError):
+        return world(dataset, scale).is_file()
+
+
+@pytest.mark.parametrize(("experiment", "dataset", "scale"), [one for name in names() for one in worlds_of(name)])
 def test_every_experiment_passes_a_dry_run(experiment, dataset, scale, tmp_path):
     command = ["reproduce", experiment, "--dataset", dataset, "--scale", scale, "--dry-run", "--runs", str(tmp_path)]
     result = CliRunner().invoke(app, command)
@@ -28,6 +40,18 @@ def test_every_experiment_passes_a_dry_run(experiment, dataset, scale, tmp_path)
 def test_a_scale_that_a_data_set_does_not_have_is_refused_by_name():
     with pytest.raises(ConfigError, match="--scale medium: there is no such world of cifar100, only paper and small"):
         world("cifar100", "medium")
+
+
+def test_an_experiment_runs_in_its_own_world_and_where_a_method_cannot_live_names_the_key(tmp_path):
+    command = ["reproduce", "field", "--dry-run", "--runs", str(tmp_path)]
+    assert "field scale" in CliRunner().invoke(app, command).output
+    refused = CliRunner().invoke(app, [*command, "--scale", "small"])
+    assert refused.exit_code == 2
+    assert "participation.delayed = 0.1" in refused.output
+
+
+def test_the_table_of_the_field_has_every_method_that_there_is():
+    assert {run.config.method_name for run in plan(read("field"), "digits", "field")} == set(methods())
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -43,7 +67,7 @@ def test_the_papers_worlds_are_the_papers(dataset):
 
 
 def test_small_is_small():
-    for experiment in names():
+    for experiment in [name for name in names() if name not in OWN]:
         for run in plan(read(experiment), "cifar10", "small"):
             assert steps(run.config) <= 6000
         for dataset in ("cifar100", "tiny-imagenet"):
@@ -51,7 +75,7 @@ def test_small_is_small():
                 assert steps(run.config) <= 1600
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", PAPERS)
 def test_divshare_sends_two_dense_models_where_others_send_ten(scale):
     sent = {run.row.name: run.config.method for run in plan(read("table1"), "cifar10", scale)}
     assert 5 * sent["divshare"].receivers == sent["async-dfedavg"].receivers == sent["pushcen"].receivers

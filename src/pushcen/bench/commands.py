@@ -116,6 +116,10 @@ def runtime(
     models = {"lenet": "LeNet", "resnet18": "ResNet-18"}
     rows = [(key.replace("_", " "), *(f"{found[model][key]:,}" for model in models)) for key in found["lenet"]]
     _show(as_json, found, "A push over TLS on loopback, beside bare gRPC", ("figure", *models.values()), rows)
+    through = found["hosted"]
+    rows = [(key.replace("_", " "), *(f"{through[model][key]:,}" for model in models)) for key in through["lenet"]]
+    if not as_json:
+        _show(as_json, through, "The same through a host", ("figure", *models.values()), rows)
     if not as_json:
         share = found["training_run"]
         typer.echo(

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,17 +84,22 @@ def peer(
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own lines on every failed handshake would fill the log
     import asyncio
-
-    import torch
+    import logging
 
     from pushcen.cli.watch import page_of_peer
     from pushcen.errors import OptionError
     from pushcen.runtime import logs
-    from pushcen.runtime.gate import raise_descriptors
-    from pushcen.runtime.peer import Setup, peer_config, run_peer
-    from pushcen.runtime.security.identity import Certified, Identity, Insecure
 
     logs.set_up(log, log_format)
+    logging.getLogger("pushcen").info("loading PyTorch")
+
+    import torch
+
+    from pushcen.runtime.gate import raise_descriptors
+    from pushcen.runtime.peer import run_peer
+    from pushcen.runtime.security.identity import Certified, Identity, Insecure
+    from pushcen.runtime.setup import Setup, peer_config
+
     raise_descriptors()
     if not task and not data:
         raise OptionError("TASK: is needed (or --data FILE, a table of this site)")
@@ -103,7 +109,8 @@ def peer(
         client = client or 0
         clients = clients or client + 1
     site = {"data.source": data, "data.columns": columns, "data.label": label}
-    config = peer_config(task, [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())])
+    given = [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())]
+    peer_config(task, given)  # whose mistakes come first
     if (certs is None) == (not insecure):
         raise OptionError("--certs FOLDER: is needed (or --insecure NAME, to try things out on one machine)")
     identity: Identity
@@ -119,13 +126,17 @@ def peer(
         client = names.index(identity.name) if identity.name in names else 0
     clients = clients or max(len(names), client + 1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
-    setup = Setup(
-        identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method, config.training,
-        config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy, neighbours=config.neighbours,
-        staleness=config.staleness.in_units(float(config.seconds or 1)), sparsity=config.sparsity,
-        shown=page_of_peer(http, http_token),
-    )  # fmt: skip
-    asyncio.run(run_peer(setup, events, leave=leave))
+
+    def configure(changes: Mapping[str, str]) -> Setup:
+        config = peer_config(task, given, changes)
+        return Setup(
+            identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method,
+            config.training, config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy,
+            neighbours=config.neighbours, staleness=config.staleness.in_units(float(config.seconds or 1)),
+            sparsity=config.sparsity, shown=page_of_peer(http, http_token), configure=configure,
+        )  # fmt: skip
+
+    asyncio.run(run_peer(configure({}), events, leave=leave))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # without waiting for a compute event, which is undone
@@ -175,8 +186,8 @@ def up(
     from pushcen.protocol import UNIT
     from pushcen.runtime.audit import examine
     from pushcen.runtime.local import LocalNetwork
-    from pushcen.runtime.peer import peer_config
     from pushcen.runtime.run import write_run
+    from pushcen.runtime.setup import peer_config
 
     console = Console(highlight=False)
     given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 7)), "runtime.pause": "0.5"}

@@ -24,13 +24,17 @@ def reproduce(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, time, or a file of yours."
+            metavar="TABLE", help="table1 ... table7, appendix, changes, bytes, lean, time, field, tuning, or a file."
         ),
     ],
     dataset: Annotated[
-        str | None, typer.Option(help="cifar10, cifar100 or tiny-imagenet [cifar10; all, where nothing is run].")
+        str | None,
+        typer.Option(help="cifar10, cifar100, tiny-imagenet; digits (field) [cifar10; all, where nothing is run]."),
     ] = None,
-    scale: Annotated[str, typer.Option(help="small (minutes), medium (CIFAR-10) or paper (its own size).")] = "small",
+    scale: Annotated[
+        str | None,
+        typer.Option(help="small (minutes), medium (CIFAR-10) or paper (its own size) [small; field, tuning: theirs]."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from that of the world on.")] = 1,
     alpha: Annotated[list[float] | None, typer.Option(help="Only this alpha; may be repeated.")] = None,
     rows: Annotated[str, typer.Option(help="Only these rows, separated by commas.")] = "",
@@ -53,7 +57,8 @@ def reproduce(
 
     table2, table3 and appendix are counted: nothing is trained. table5 is made of the runs of table1. changes shows
     what each of our changes to the paper's rules is worth, bytes what each method sends for its accuracy, lean what few
-    bytes are best spent on, time how long each method takes on narrow lines.
+    bytes are best spent on, time how long each method takes on narrow lines, field all methods in one world, tuning
+    what their options were chosen by.
     """
     from pushcen.analysis.table import FORMATS
     from pushcen.checks import check_choice
@@ -72,7 +77,7 @@ def reproduce(
     from pushcen.runs import RunStore
 
     chosen = read(what).only(tuple(filter(None, rows.replace(" ", "").split(","))), tuple(alpha or ()))
-    dataset = dataset or "cifar10"
+    dataset, scale = dataset or "cifar10", scale or chosen.scale
     planned = plan(chosen, dataset, scale, seeds, parse_settings(set_ or []))
     place = f"{dataset}-{scale}"
     store = RunStore(runs / place, [folder / place for folder in also or []])
@@ -128,7 +133,8 @@ def _write(
     folder: Path,
     form: str,
 ) -> None:
-    from pushcen.reproduce.results import gather, table
+    from pushcen.reproduce.results import gather
+    from pushcen.reproduce.tables import table
 
     made = table(experiment, dataset, scale, gather(planned, store))
     _print(made, form)

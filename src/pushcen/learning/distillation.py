@@ -95,6 +95,11 @@ class DistillationUpdate(CodedUpdate):
         share = task.share
         return replace(task, model=_paired(task.model, self._student, client), share=lambda name: _travels(name, share))
 
+    def shared(self, model: nn.Module) -> nn.Module:
+        """Return the student."""
+        assert isinstance(model, Pair)
+        return model.student
+
     def loss(self, model: nn.Module, loss_of: LossOf, inputs: Any, targets: Any) -> torch.Tensor:
         """Return both losses of the task, and what both have to learn from each other over the sum of these."""
         assert isinstance(model, Pair)

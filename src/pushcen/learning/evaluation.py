@@ -22,6 +22,8 @@ from pushcen.learning.work import Score
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from torch import nn
+
     from pushcen.learning.learner import Learner
 
 _FEW = 4  # samples that metrics are tried on
@@ -29,8 +31,8 @@ _SOME = 64  # targets that show what they are
 _LABELS = ("labels", "label", "label_ids")  # what they are called in samples that are dicts
 
 
-def score(learner: "Learner", samples: Samples | None) -> Score:
-    """Score a learner's model; where there are no samples there is no score.
+def score(learner: "Learner", samples: Samples | None, model: "nn.Module | None" = None) -> Score:
+    """Score a learner's model, or that part of it; where there are no samples there is no score.
 
     >>> from pushcen.learning import Learner, Task
     >>> learner = Learner(Task(torch.nn.Linear(4, 2), (torch.randn(8, 4), torch.zeros(8).long())))
@@ -42,7 +44,7 @@ def score(learner: "Learner", samples: Samples | None) -> Score:
         return nothing
     tallies = [metric.start() for metric in learner.metrics]
     with blaming(f"{learner.client}, evaluation", learner.frozen.trained):
-        total, over = _note(learner, samples, count, tallies)
+        total, over = _note(learner, samples, count, tallies, model)
         if not over:
             return nothing
         first, *others = [tally.value() for tally in tallies]
@@ -63,14 +65,16 @@ def mean_loss(learner: "Learner", samples: Samples) -> float:
     return total / over if over else math.nan
 
 
-def _note(learner: "Learner", samples: Samples, count: int, tallies: "Sequence[Tally]") -> tuple[float, int]:
+def _note(
+    learner: "Learner", samples: Samples, count: int, tallies: "Sequence[Tally]", model: "nn.Module | None" = None
+) -> tuple[float, int]:
     """Show the first `count` samples to all tallies; return the sum of the loss, and over how many it is."""
     gather, total, over = learner.local.gatherer(samples, f"the test data of {learner.client}"), 0.0, 0
     learner.model.eval()
     with torch.no_grad():
         for rows in torch.split(torch.arange(count), learner.local.together):
             inputs, targets = learner.local.on_device(gather(rows))
-            one = learner.local.evaluate(inputs, targets, len(rows))
+            one = learner.local.evaluate(inputs, targets, len(rows), model)
             if one.count:
                 batch = Scored(one.logits, one.targets, one.loss, one.count, learner.client)
                 for tally in tallies:

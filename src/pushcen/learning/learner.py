@@ -203,9 +203,10 @@ class Learner:
         with self._named():
             return {**self.update.encode(self.model, references, gives), **offers}
 
-    def evaluate(self, samples: Samples | None = None) -> Score:
-        """Score the model on the client's test data, or on other samples."""
-        return score(self, self.task.test if samples is None else samples)
+    def evaluate(self, samples: Samples | None = None, *, shared: bool = False) -> Score:
+        """Score the model, or only what of it is `shared`, on the client's test data, or on other samples."""
+        model = self.update.shared(self.model) if shared else self.model
+        return score(self, self.task.test if samples is None else samples, model)
 
     def save(self, *, whole: bool = True, optimiser: bool = True) -> State:
         """Return all that training goes on from, on the same frozen part; if `whole`, with what was folded, too."""

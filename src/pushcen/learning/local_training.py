@@ -170,9 +170,9 @@ class LocalTraining:
                 loss = self._task.loss(outputs, targets)
         return one_loss(loss, self._client), outputs
 
-    def evaluate(self, inputs: Any, targets: Any, samples: int) -> Evaluated:
+    def evaluate(self, inputs: Any, targets: Any, samples: int, model: nn.Module | None = None) -> Evaluated:
         """Return what the model makes of a batch of so many samples, by token where its labels are."""
-        loss, outputs = self.loss(inputs, targets)
+        loss, outputs = self.loss(inputs, targets, model)
         if not self._collation.labels:
             return Evaluated(outputs, targets, float(loss), samples)
         return evaluated(outputs, targets, float(loss), samples)

@@ -64,13 +64,16 @@ class Update:
     @property
     def residual(self) -> Residual:
         """What the messages so far have left out of the whole model."""
-        if self._residual is None:
-            self._residual = Residual(self.spread)
+        self._residual = self._residual or Residual(self.spread)
         return self._residual
 
     def adapt(self, task: Task, client: str) -> Task:
         """Return the task that is trained, before anything is done with it: with parameters of the method's, say."""
         return task
+
+    def shared(self, model: nn.Module) -> nn.Module:
+        """Return the model whose weights travel, as it is scored where all share one: that which trains, or a part."""
+        return model
 
     def prepare(self, schema: Schema, training: TrainingOptions, rng: np.random.Generator) -> None:
         """Learn, once, what is shared and how it is trained; `rng` is the client's own."""

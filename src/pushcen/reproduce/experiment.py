@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pushcen.errors import ConfigError
 from pushcen.reproduce import paper
 
-SCALES = ("paper", "medium", "small")
+SCALES = ("paper", "medium", "small", "field", "tuning")
+TITLES = {**paper.TITLES, "digits": "digits"}
+"""Data sets that have worlds."""
 Settings = dict[str, Any]
 """Values by the full keys of a config: `data.alpha`."""
 
@@ -43,7 +45,9 @@ class Experiment(BaseModel):
     title: str
     table: str
     """The paper's table beside it; a name that the paper does not have, if there is none."""
-    shows: Literal["accuracy", "bytes", "delayed"] = "accuracy"
+    shows: Literal["accuracy", "bytes", "delayed", "field"] = "accuracy"
+    scale: str = "small"
+    """The world that it is for, if nothing else is said."""
     target: dict[str, float] = {}
     """Until which accuracy, in percent, bytes are counted, by data set and scale: `cifar10-paper`."""
     alphas: list[float] = []
@@ -81,7 +85,7 @@ def names() -> list[str]:
     """Return the names of the experiments that have runs.
 
     >>> names()
-    ['bytes', 'changes', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7', 'time']
+    ['bytes', 'changes', 'field', 'lean', 'table1', 'table4', 'table5', 'table6', 'table7', 'time', 'tuning']
     """
     return sorted(file.stem for file in folder().glob("*.toml"))
 
@@ -92,13 +96,14 @@ def world(dataset: str, scale: str) -> Path:
     >>> world("cifar10", "small").name
     'cifar10-small.toml'
     """
-    if dataset not in paper.DATASETS:
-        raise ConfigError(f"--dataset {dataset}: must be one of {', '.join(paper.DATASETS)}")
+    if dataset not in TITLES:
+        raise ConfigError(f"--dataset {dataset}: must be one of {', '.join(TITLES)}")
     if scale not in SCALES:
         raise ConfigError(f"--scale {scale}: must be one of {', '.join(SCALES)}")
     found = folder() / "worlds" / f"{dataset}-{scale}.toml"
     if not found.is_file():
-        raise ConfigError(f"--scale {scale}: there is no such world of {dataset}, only paper and small")
+        there = [one for one in SCALES if (found.parent / f"{dataset}-{one}.toml").is_file()]
+        raise ConfigError(f"--scale {scale}: there is no such world of {dataset}, only {' and '.join(there)}")
     return found
 
 
@@ -110,7 +115,7 @@ def read(name: str) -> Experiment:
     ['pushcen', 'no-regulariser', 'no-buffer']
     >>> read("table8")
     Traceback (most recent call last):
-    pushcen.errors.ConfigError: table8: no such experiment; there are bytes, changes, lean, table1, ...
+    pushcen.errors.ConfigError: table8: no such experiment; there are bytes, changes, field, lean, ...
     """
     path = Path(name) if name.endswith(".toml") else folder() / f"{name}.toml"
     try:

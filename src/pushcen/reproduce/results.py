@@ -71,21 +71,12 @@ def gather(runs: Sequence[Planned], store: RunStore) -> list[Point]:
     return list(found.values())
 
 
-def table(experiment: Experiment, dataset: str, scale: str, points_: Sequence[Point]) -> Table:
-    """Return an experiment's table of the runs that are there."""
-    title = f"{paper.TITLES[dataset]}, {scale} scale"
-    if experiment.shows == "bytes":
-        return bytes_table(experiment, title, points_, experiment.target.get(f"{dataset}-{scale}"))
-    make = delayed_table if experiment.shows == "delayed" else accuracy_table
-    return make(experiment, dataset, title, points_)
-
-
 def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequence[Point]) -> Table:
     """Return a table of accuracies, ours and the paper's, with the difference of each row to its base in both."""
     by_alpha, effects = len(experiment.alphas) > 0, any(point.row.base for point in found)
     printed = any(point.row.paper for point in found)
     at = {(point.row.name, point.alpha): point for point in found}
-    rows, measure = [], _measure(found)
+    rows, measure = [], measure_of(found)
     for point in sorted(found, key=lambda p: p.alpha) if by_alpha else found:
         ours = point.mean(measure.name)
         cells: list[Any] = [point.alpha] if by_alpha else []
@@ -98,7 +89,7 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
             theirs = paper.numbers(experiment.table, dataset, point.row.paper, swapped)
             cells += [*_first(theirs, 1), _minus(ours, _first(theirs, 1)[0])]
         if effects:
-            effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values(measure.name))
+            effect = effect_of(point, at.get((point.row.base, point.alpha)), lambda p: p.values(measure.name))
             cells += [effect and effect.mean, effect and effect.half]
             if printed:
                 cells.append(_paper_effect(experiment, dataset, point.row))
@@ -116,16 +107,16 @@ def accuracy_table(experiment: Experiment, dataset: str, title: str, found: Sequ
         columns += [Column("to its base", points), Column("95 % interval", half)]
         columns += [Column(f"to its base, Table {number}", points)] if printed else []
     columns.append(Column("a push", size))
-    return Table(f"{experiment.title}: {title}", columns, rows, _notes(found, effects))
+    return Table(f"{experiment.title}: {title}", columns, rows, notes_of(found, effects))
 
 
 def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], target: float | None) -> Table:
     """Return a table of accuracies and of the bytes they took: in all, and until a target is held."""
     by_alpha = len(experiment.alphas) > 0
     at = {(point.row.name, point.alpha): point for point in found}
-    rows, measure = [], _measure(found)
+    rows, measure = [], measure_of(found)
     for point in sorted(found, key=lambda p: p.alpha) if by_alpha else found:
-        effect = _effect(point, at.get((point.row.base, point.alpha)), lambda p: p.values(measure.name))
+        effect = effect_of(point, at.get((point.row.base, point.alpha)), lambda p: p.values(measure.name))
         group = point.group() if point.runs else None
         cells: list[Any] = [point.alpha] if by_alpha else []
         cells += [point.row.label, len(point.runs), point.mean(measure.name), point.spread(measure.name)]
@@ -136,7 +127,7 @@ def bytes_table(experiment: Experiment, title: str, found: Sequence[Point], targ
     columns += [Column("row", left=True), Column("seeds"), Column(measure.heading, decimals(2))]
     columns += [Column("± over seeds", decimals(2)), Column("to its base", points), Column("a push", size)]
     columns += [Column("sent in all", size), Column("of it references", size)]
-    notes = _notes(found, effects=True)
+    notes = notes_of(found, effects=True)
     if target:
         columns.append(target_column(target, measure))
         notes.append(target_note([target], measure))
@@ -150,7 +141,7 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
     for point in found:
         ours, spread = point.mean("delayed_best"), point.mean("delayed_best_sd")
         theirs, their_sd = _first(paper.numbers(experiment.table, dataset, point.row.paper), 2)
-        gain = _effect(point, at.get(point.row.base), Point.late)
+        gain = effect_of(point, at.get(point.row.base), Point.late)
         rows.append(
             [
                 point.row.label,
@@ -186,10 +177,10 @@ def delayed_table(experiment: Experiment, dataset: str, title: str, found: Seque
         "Table 5's SD is too small for points over clients. A guess: it is 100 times the variance "
         "of shares: CIFAR-10's 0.36 to 0.94 would be 6.0 to 9.7 points, near Table 1's. Both readings are shown."
     )
-    return Table(f"{experiment.title}: {title}", columns, rows, [*_notes(found, effects=False), late, note])
+    return Table(f"{experiment.title}: {title}", columns, rows, [*notes_of(found, effects=False), late, note])
 
 
-def _effect(point: Point, base: Point | None, values: Callable[[Point], dict[Any, float]]) -> Interval | None:
+def effect_of(point: Point, base: Point | None, values: Callable[[Point], dict[Any, float]]) -> Interval | None:
     """Return the mean difference to the base, pair by pair, if there are pairs."""
     if base is None or base.row.name == point.row.name:
         return None
@@ -204,9 +195,10 @@ def _paper_effect(experiment: Experiment, dataset: str, row: Row) -> float | Non
     return _minus(_first(mine, 1)[0], _first(its, 1)[0])
 
 
-def _notes(found: Sequence[Point], effects: bool) -> list[str]:
+def notes_of(found: Sequence[Point], effects: bool) -> list[str]:
+    """Return what has to be said below any table of accuracies."""
     seeds = {len(point.runs) for point in found}
-    measure = _measure(found)
+    measure = measure_of(found)
     what = "accuracy: top-1" if measure == ACCURACY else f"{measure.title}, {measure.direction}:"
     notes = [f"{what} on each client's own test data at the end, mean over clients; then mean over seeds."]
     if effects:
@@ -220,7 +212,7 @@ def _notes(found: Sequence[Point], effects: bool) -> list[str]:
     return notes + caveats((label, list(point.runs.values())) for label, point in zip(labels, found, strict=True))
 
 
-def _measure(found: Sequence[Point]) -> Measure:
+def measure_of(found: Sequence[Point]) -> Measure:
     """Return what all runs are measured by, which must be the same."""
     measures = {run.measure for point in found for run in point.runs.values()}
     if len({measure.name for measure in measures}) > 1:
@@ -234,6 +226,3 @@ def _first(values: Sequence[float], count: int) -> list[float | None]:
 
 def _minus(ours: float | None, theirs: float | None) -> float | None:
     return None if ours is None or theirs is None else ours - theirs
-
-
-__all__ = ["Point", "accuracy_table", "bytes_table", "delayed_table", "gather", "table"]

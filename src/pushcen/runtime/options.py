@@ -28,6 +28,8 @@ class RuntimeOptions:
     """How long a neighbour may take to answer a hello."""
     handshake_timeout: Seconds = 10.0
     """How long a connection may take to show a certificate; one that does not is closed."""
+    keepalive: Seconds = 30.0
+    """How often a silent connection is tried, so that no NAT on the way forgets it; 1 or more."""
     patience: Seconds = 0.25
     """How long the end of a compute event waits for hellos that are still out; who misses it is left out."""
     push_timeout: Seconds = 30.0
@@ -92,4 +94,5 @@ class RuntimeOptions:
                 check_count(name, value, 0 if zero else 1)
             else:
                 check_number(name, value, 0 if zero else 0.001)
+        check_number("keepalive", self.keepalive, 1)  # who pings more often is hung up on
         check_order("view", self.view, "known", self.known)

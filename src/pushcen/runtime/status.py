@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
 from pushcen.runtime.logs import printable
+from pushcen.runtime.state_folder import LEDGER, read_state
 
 NAME = "status.json"
 EVERY = 5.0
@@ -31,7 +32,7 @@ class NeighbourStatus:
     name: str = ""
     address: str = ""
     state: str = ""
-    """answers, silent or refuses."""
+    """answers, silent, refuses, or known: not asked yet, as there are many."""
     why: str = ""
     """What it said, or what went wrong, if it does not answer."""
     called: float = 0.0
@@ -39,6 +40,8 @@ class NeighbourStatus:
     """When its last push was news here."""
     took: float = 0.0
     """When it last took a push of this peer's as news."""
+    differs: str = ""
+    """What it does in another way, of what may differ: learning rate, versions."""
     in_doubt: bool = False
     """Whether mass is on the link to it of which nobody knows whether it has it."""
 
@@ -101,8 +104,6 @@ def read_status(folder: Path) -> Status:
     """Return what the peer of a state folder last said; of one that never did, what its ledger says."""
     if said := _said(folder / NAME):
         return status_of(said)
-    from pushcen.runtime.state_folder import LEDGER, read_state  # takes seconds, for torch, and is seldom needed
-
     path = folder / LEDGER
     if path.is_file() and path.stat().st_size > _LEDGER:
         raise LedgerError(f"{path}: has {path.stat().st_size >> 20} MB, {_LEDGER >> 20} at most; is it a ledger?")

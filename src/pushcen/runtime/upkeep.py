@@ -11,6 +11,7 @@ from time import monotonic
 from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, Nobody, epoch_of, name_of
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.fingerprint import difference
 from pushcen.runtime.health import LEVELS, problems
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.shared import Shared
@@ -18,6 +19,7 @@ from pushcen.runtime.status import EVERY, NeighbourStatus, Status
 from pushcen.version import __version__
 
 _TICK = 1.0
+_DIFFERENCES = 4  # that are told of each neighbour
 _SAY_AGAIN = 3600.0  # seconds after which the log says once more what is still wrong
 _DAILY = ("certificate",)  # and what it says once a day
 
@@ -141,17 +143,22 @@ class Upkeep:
         seen, members = self._seen, self._shared.members
         doubt = {name_of(peer) for peer in self._me.peer.unsettled}
         online, found = {member.name for member in members.online()}, []
-        for name, address in sorted({**members.lost, **members.addresses()}.items()):
+        known = {**dict.fromkeys(seen.differs, ""), **members.lost, **members.addresses()}
+        for name, address in sorted(known.items()):
             why = seen.differs.get(name) or seen.silent.get(name) or "has not answered yet"
+            member = members.all.get(name)
+            waits = "silent" if member is None or member.failures or members.near(name) else "known"
+            varies = member.varies if member else {}
             found.append(
                 NeighbourStatus(
                     name=name,
                     address=address,
-                    state="answers" if name in online else "refuses" if name in seen.differs else "silent",
+                    state="answers" if name in online else "refuses" if name in seen.differs else waits,
                     why="" if name in online else why,
                     called=seen.called.get(name, 0.0),
                     pushed=seen.pushed.get(name, 0.0),
                     took=seen.took.get(name, 0.0),
+                    differs=difference(self._node.varies, varies, _DIFFERENCES) if varies else "",
                     in_doubt=name in doubt,
                 )
             )

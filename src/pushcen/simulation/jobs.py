@@ -198,7 +198,7 @@ class Evaluate(Job):
         learner = host.learners[client]
         samples = host.global_samples() if self.global_test else None
         with nullcontext() if not self.elsewhere else set_to(learner, next(inputs)):
-            score = learner.evaluate(samples)
+            score = learner.evaluate(samples, shared=self.elsewhere)
         return replace(score, tallies=()) if self.global_test else score, None  # only own samples are pooled
 
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fpushcen/runtime/wire/peer.proto\x12\npushcen.v1\">\n\x06Signed\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\":\n\x04Link\x12\x10\n\x08\x63redited\x18\x01 \x01(\x0c\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0c\x12\x0e\n\x06sender\x18\x03 \x01(\t\"A\n\x07Holding\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\x0c\"\x99\x03\n\x05Hello\x12\r\n\x05major\x18\x01 \x01(\r\x12\r\n\x05minor\x18\x02 \x01(\r\x12\x0c\n\x04peer\x18\x03 \x01(\t\x12\x0c\n\x04\x62oot\x18\x04 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\x12\x0b\n\x03run\x18\x06 \x01(\x0c\x12+\n\x05\x61\x62out\x18\x07 \x03(\x0b\x32\x1c.pushcen.v1.Hello.AboutEntry\x12\x1e\n\x04link\x18\x08 \x01(\x0b\x32\x10.pushcen.v1.Link\x12\r\n\x05known\x18\t \x01(\t\x12\x12\n\nknown_boot\x18\n \x01(\x04\x12\x0f\n\x07refusal\x18\x0b \x01(\t\x12\x0c\n\x04text\x18\x0c \x01(\t\x12\x0c\n\x04news\x18\r \x01(\x08\x12$\n\x08returned\x18\x0e \x01(\x0b\x32\x12.pushcen.v1.Signed\x12#\n\x07refound\x18\x0f \x01(\x0b\x32\x12.pushcen.v1.Signed\x12\"\n\x05holds\x18\x10 \x03(\x0b\x32\x13.pushcen.v1.Holding\x1a,\n\nAboutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"^\n\x04News\x12#\n\x07members\x18\x01 \x03(\x0b\x32\x12.pushcen.v1.Signed\x12#\n\x07records\x18\x02 \x03(\x0b\x32\x12.pushcen.v1.Signed\x12\x0c\n\x04have\x18\x03 \x03(\x06\"M\n\x05Piece\x12\x10\n\x08\x65nvelope\x18\x01 \x01(\x0c\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12$\n\x08progress\x18\x03 \x01(\x0b\x32\x12.pushcen.v1.Signed\"#\n\x04Look\x12\x0c\n\x04life\x18\x01 \x01(\x06\x12\r\n\x05\x61\x66ter\x18\x02 \x01(\x04\"\x14\n\x04View\x12\x0c\n\x04json\x18\x01 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fpushcen/runtime/wire/peer.proto\x12\npushcen.v1\">\n\x06Signed\x12\x0c\n\x04\x62ody\x18\x01 \x01(\x0c\x12\x11\n\tsignature\x18\x02 \x01(\x0c\x12\x13\n\x0b\x63\x65rtificate\x18\x03 \x01(\x0c\":\n\x04Link\x12\x10\n\x08\x63redited\x18\x01 \x01(\x0c\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x02 \x01(\x0c\x12\x0e\n\x06sender\x18\x03 \x01(\t\"A\n\x07Holding\x12\x12\n\ngeneration\x18\x01 \x01(\x04\x12\r\n\x05owner\x18\x02 \x01(\t\x12\x13\n\x0b\x66ingerprint\x18\x03 \x01(\x0c\"\x86\x04\n\x05Hello\x12\r\n\x05major\x18\x01 \x01(\r\x12\r\n\x05minor\x18\x02 \x01(\r\x12\x0c\n\x04peer\x18\x03 \x01(\t\x12\x0c\n\x04\x62oot\x18\x04 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x05 \x01(\t\x12\x0b\n\x03run\x18\x06 \x01(\x0c\x12+\n\x05\x61\x62out\x18\x07 \x03(\x0b\x32\x1c.pushcen.v1.Hello.AboutEntry\x12\x1e\n\x04link\x18\x08 \x01(\x0b\x32\x10.pushcen.v1.Link\x12\r\n\x05known\x18\t \x01(\t\x12\x12\n\nknown_boot\x18\n \x01(\x04\x12\x0f\n\x07refusal\x18\x0b \x01(\t\x12\x0c\n\x04text\x18\x0c \x01(\t\x12\x0c\n\x04news\x18\r \x01(\x08\x12$\n\x08returned\x18\x0e \x01(\x0b\x32\x12.pushcen.v1.Signed\x12#\n\x07refound\x18\x0f \x01(\x0b\x32\x12.pushcen.v1.Signed\x12\"\n\x05holds\x18\x10 \x03(\x0b\x32\x13.pushcen.v1.Holding\x12\r\n\x05\x61gree\x18\x11 \x01(\x0c\x12-\n\x06varies\x18\x12 \x03(\x0b\x32\x1d.pushcen.v1.Hello.VariesEntry\x1a,\n\nAboutEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a-\n\x0bVariesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"^\n\x04News\x12#\n\x07members\x18\x01 \x03(\x0b\x32\x12.pushcen.v1.Signed\x12#\n\x07records\x18\x02 \x03(\x0b\x32\x12.pushcen.v1.Signed\x12\x0c\n\x04have\x18\x03 \x03(\x06\"M\n\x05Piece\x12\x10\n\x08\x65nvelope\x18\x01 \x01(\x0c\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x12$\n\x08progress\x18\x03 \x01(\x0b\x32\x12.pushcen.v1.Signed\"#\n\x04Look\x12\x0c\n\x04life\x18\x01 \x01(\x06\x12\r\n\x05\x61\x66ter\x18\x02 \x01(\x04\"\x14\n\x04View\x12\x0c\n\x04json\x18\x01 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,6 +33,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_HELLO_ABOUTENTRY']._loaded_options = None
   _globals['_HELLO_ABOUTENTRY']._serialized_options = b'8\001'
+  _globals['_HELLO_VARIESENTRY']._loaded_options = None
+  _globals['_HELLO_VARIESENTRY']._serialized_options = b'8\001'
   _globals['_SIGNED']._serialized_start=47
   _globals['_SIGNED']._serialized_end=109
   _globals['_LINK']._serialized_start=111
@@ -40,15 +42,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HOLDING']._serialized_start=171
   _globals['_HOLDING']._serialized_end=236
   _globals['_HELLO']._serialized_start=239
-  _globals['_HELLO']._serialized_end=648
-  _globals['_HELLO_ABOUTENTRY']._serialized_start=604
-  _globals['_HELLO_ABOUTENTRY']._serialized_end=648
-  _globals['_NEWS']._serialized_start=650
-  _globals['_NEWS']._serialized_end=744
-  _globals['_PIECE']._serialized_start=746
-  _globals['_PIECE']._serialized_end=823
-  _globals['_LOOK']._serialized_start=825
-  _globals['_LOOK']._serialized_end=860
-  _globals['_VIEW']._serialized_start=862
-  _globals['_VIEW']._serialized_end=882
+  _globals['_HELLO']._serialized_end=757
+  _globals['_HELLO_ABOUTENTRY']._serialized_start=666
+  _globals['_HELLO_ABOUTENTRY']._serialized_end=710
+  _globals['_HELLO_VARIESENTRY']._serialized_start=712
+  _globals['_HELLO_VARIESENTRY']._serialized_end=757
+  _globals['_NEWS']._serialized_start=759
+  _globals['_NEWS']._serialized_end=853
+  _globals['_PIECE']._serialized_start=855
+  _globals['_PIECE']._serialized_end=932
+  _globals['_LOOK']._serialized_start=934
+  _globals['_LOOK']._serialized_end=969
+  _globals['_VIEW']._serialized_start=971
+  _globals['_VIEW']._serialized_end=991
 # @@protoc_insertion_point(module_scope)

@@ -92,13 +92,13 @@ def gradient(learner: Learner) -> tuple[float, torch.Tensor]:
     """Compute the loss over all training data and its gradient, with the client's own BatchNorm statistics."""
     model, task, batch = learner.model, learner.task, learner.training.batch
     gather, count = learner.local.gatherer(task.train, "the training data"), data.count(task.train)
-    tensors = learner.schema.tensors(model)
+    tensors, shared = learner.schema.tensors(model), learner.update.shared(model)
     model.eval()
     model.zero_grad()
     total = 0.0
     for places in torch.arange(count).split(max(batch, 256)):  # type: ignore[no-untyped-call]
         inputs, targets = learner.local.on_device(gather(places))
-        loss = learner.local.loss(inputs, targets)[0] * (len(places) / count)
+        loss = learner.local.loss(inputs, targets, shared)[0] * (len(places) / count)
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
     row = torch.cat([flatten(torch.zeros_like(t) if t.grad is None else t.grad).cpu().double() for t in tensors])

@@ -1,0 +1,72 @@
+"""Print how eight peers of which five can only dial out fare beside eight that all listen, for docs/runtime.md.
+
+`python scripts/measure_reach.py` makes six runs of real processes, of two minutes each on two idle cores. Each leaves
+a file in the folder, and is not made again: `--kind hidden --seed 1` makes one of them.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from pushcen.runtime.audit import examine
+from pushcen.runtime.local import LocalNetwork
+
+PEERS = 8
+KINDS = {"open": 0, "hidden": 5}
+"""How many of them only dial out."""
+SETTINGS = {
+    "runtime.pause": 0.4, "runtime.start_with": PEERS - 1, "runtime.start_timeout": 600, "runtime.hello_timeout": 10,
+    "runtime.patience": 2, "runtime.evaluate_every": 10, "clients": PEERS,
+}  # fmt: skip
+
+
+def measure(kind: str, seed: int, events: int) -> dict[str, float | int | str | bool]:
+    """Train on digits until every peer has had its events; return the mean accuracy, each on its own test data."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {**SETTINGS, "seed": seed}
+        network = LocalNetwork(Path(folder), "digits", PEERS, events, settings, hidden=KINDS[kind])
+        begin = time.monotonic()
+        network.start()
+        try:
+            network.wait(3600)
+        finally:
+            network.stop()
+        scores = [network.score(name) or 0.0 for name in network.names]
+        sound = examine([network.state(name) for name in network.names]).sound
+        row = {"kind": kind, "seed": seed, "events": events, "accuracy": statistics.fmean(scores), "exact": sound}
+        return {**row, "least": min(scores), "seconds": round(time.monotonic() - begin)}
+
+
+def main() -> None:
+    """Make the runs that are not there yet, and print all that are."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=list(KINDS), action="append", help="which [both]")
+    parser.add_argument("--seed", type=int, action="append", help="which [0, 1, 2]")
+    parser.add_argument("--events", type=int, default=150, help="compute events of each peer [150]")
+    parser.add_argument("--folder", type=Path, default=Path("runs/reach"), help="where results go [runs/reach]")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    for seed in given.seed or (0, 1, 2):
+        for kind in given.kind or KINDS:
+            path = given.folder / f"{kind}-{seed}-{given.events}.json"
+            if not path.exists():
+                path.write_text(json.dumps(measure(kind, seed, given.events)) + "\n")
+    rows = [json.loads(path.read_text()) for path in sorted(given.folder.glob(f"*-{given.events}.json"))]
+    print("| kind | seed | accuracy % | least of a peer % | mass exact | seconds |\n|---|---:|---:|---:|---|---:|")
+    for row in rows:
+        print(
+            f"| {row['kind']} | {row['seed']} | {100 * row['accuracy']:.2f} | {100 * row['least']:.2f} "
+            f"| {'yes' if row['exact'] else 'NO'} | {row['seconds']} |"
+        )
+    for kind, hidden in KINDS.items():
+        reached = [100 * row["accuracy"] for row in rows if row["kind"] == kind]
+        if len(reached) > 1:
+            mean, spread = statistics.fmean(reached), statistics.stdev(reached)
+            print(f"{PEERS} peers, {hidden} of which dial out: {mean:.2f} % (SD {spread:.2f}, {len(reached)} seeds)")
+
+
+if __name__ == "__main__":
+    main()
