@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pushcen.cli import app
+from pushcen.runtime.security.authority import Authority
 
 SMALL = ["--clients", "3", "--horizon", "0.5", "--workers", "1"]
 
@@ -40,6 +41,17 @@ def test_a_run_becomes_one_file(run, tmp_path):
 def test_what_is_no_run_is_refused(tmp_path):
     assert "no such folder" in invoke("watch", tmp_path / "gone", code=2).output
     assert "holds no run" in invoke("watch", tmp_path, "--export", tmp_path / "x.html", code=2).output
+
+
+def test_real_peers_are_asked_with_certificates_only(run, tmp_path):
+    assert "--certs FOLDER" in " ".join(invoke("watch", "127.0.0.1:9", code=2).output.split())
+    assert "is for addresses" in " ".join(invoke("watch", run, "--certs", tmp_path, code=2).output.split())
+    Authority.found(tmp_path / "authority", "test", ["ann"]).issue("ann")
+    said = invoke("watch", "127.0.0.1:9", "--certs", tmp_path / "authority" / "ann", code=2).output
+    assert "no peer shows how it is: 127.0.0.1:9: UNAVAILABLE" in " ".join(said.split())
+    (tmp_path / "full" / "x").mkdir(parents=True)
+    asked = ("watch", "127.0.0.1:9", "--certs", tmp_path / "authority" / "ann", "--folder", tmp_path / "full")
+    assert "must be empty" in " ".join(invoke(*asked, code=2).output.split())
 
 
 def test_without_the_extra_it_says_what_to_install_and_can_still_export(run, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -14,6 +15,7 @@ from pushcen.runtime import views
 from pushcen.runtime.facts import MOST, FactLog
 from pushcen.runtime.local import free_ports
 from pushcen.runtime.looking import RemotePeer, read_view
+from pushcen.watch import Watch
 
 from .world import World, run, until
 
@@ -146,6 +148,28 @@ def test_a_member_that_calls_itself_by_another_name_is_not_believed(tmp_path, mo
     run(story())
 
 
+def test_a_page_of_several_peers_is_written_by_who_asks_them(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.05, evaluate_every=1)
+        nodes = await world.start("p0", "p1", "p2")
+        await until(
+            lambda: all(any(fact[0] == "m" and fact[4] for fact in node.seen.facts.after(0)[0]) for node in nodes)
+        )
+        words = ["watch", world.addresses["p0"], world.addresses["p1"], "--certs", str(world.certs("p2"))]
+        words += ["--folder", str(tmp_path / "kept"), "--export", str(tmp_path / "page.html")]
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "pushcen", *words)
+        assert await process.wait() == 0
+
+    run(story())
+    [update] = Watch([tmp_path / "kept"]).whole()
+    assert update["facts"]["head"]["names"] == ["p0", "p1", "p2"]
+    assert [peer["asked"] for peer in update["facts"]["peers"]] == [True, True, False]
+    merges = [event for event in update["events"] if event[0] == "m" and event[5]]
+    assert {event[2] for event in merges} == {0, 1}
+    assert update["rows"][-1]["accuracy"] > 0
+    assert "p1" in (tmp_path / "page.html").read_text()
+
+
 GOOD = {
     "life": 1, "last": 1, "now": 5.0, "founded": "10", "held": "5", "waiting": "0", "status": {"peer": "ann/1"},
     "facts": [],
@@ -166,6 +190,7 @@ HOSTILE = {
     "much mass": {"founded": "9" * 100},
     "a share above all": {"facts": [["m", 1.0, 1, "5", ["bob", 10_001, 0], None, None]]},
     "half a model": {"facts": [["m", 1.0, 1, "5", ["bob"], None, None]]},
+    "an endless score": {"facts": [["m", 1.0, 1, "5", [], float("inf"), None]]},
     "a score that is text": {"facts": [["m", 1.0, 1, "5", [], "good", None]]},
     "an outcome in capitals": {"facts": [["s", 1.0, "bob", 1, "<script>"]]},
     "a life below zero": {"life": -1},
@@ -203,6 +228,22 @@ def test_one_caller_that_is_refused_does_not_fill_them():
     for _ in range(1000):
         facts.refused("eve", "rate")
     assert facts.after(0) == ([["r", 5.0, "eve", "rate"]], 1)
+
+
+def test_whatever_a_peer_notes_of_itself_can_be_read():
+    facts = FactLog(clock=lambda: 5.0)
+    facts.trained(7, 1 << 40, [(f"p{at}", 10, 0.5) for at in range(300)], 1e30, float("nan"))
+    facts.failed()
+    facts.moved("bob", 0.5)
+    facts.pushed("bob", 9, "doubt")
+    facts.arrived("bob", 9, news=False)
+    facts.refused("bob/7", "rate")
+    facts.refused("", "certificate")
+    facts.warned("refused by bob", "warning")
+    facts.visited("says farewell")
+    noted, _ = facts.after(0)
+    assert read_view(json.dumps(GOOD | {"facts": noted}).encode()).facts == noted
+    assert noted[0][-2:] == [1e30, None]
 
 
 def ask(address, path="", **headers):

@@ -152,7 +152,7 @@ def page_of_peer(http: str, token: Path | None) -> Callable[[Callable[[int, int]
         with (
             tempfile.TemporaryDirectory(prefix="pushcen-", ignore_cleanup_errors=True) as made,
             recording([PeerHere(view)], Path(made) / "peer"),
-            serving([Path(made) / "peer"], port, browser=False, host=host, token=word),
+            serving([Path(made) / "peer"], port, browser=False, host=host, token=word, given=f"--http {http}"),
         ):
             yield
 

@@ -12,6 +12,8 @@ from typing import Any
 
 MOST = 2000
 """Facts that are kept; the oldest go first."""
+MODELS = 256
+"""Models of one compute event that a fact has at most."""
 PARTS = 10_000
 """A model's share of an average is a number of these."""
 _REFUSED = 256  # callers and reasons that are remembered
@@ -48,7 +50,8 @@ class FactLog:
         self, events: int, held: int, merged: Iterable[tuple[str, int, float]], score: float | None, loss: float
     ) -> None:
         """Note a compute event: the models that it merged, with sender, share and seconds waited; and how it went."""
-        models = [word for name, share, waited in merged for word in (name, share, round(1000 * max(0.0, waited)))]
+        some = itertools.islice(merged, MODELS)
+        models = [word for name, share, waited in some for word in (name, share, round(1000 * max(0.0, waited)))]
         self._add("m", events, str(held), models, _finite(score), _finite(loss))
 
     def failed(self) -> None:
@@ -69,7 +72,7 @@ class FactLog:
 
     def refused(self, name: str, reason: str) -> None:
         """Note that something was refused, of whom if that is known; once a second, or one caller would fill it all."""
-        now = self._clock()
+        name, now = name.partition("/")[0], self._clock()
         if now - self._refused.get((name, reason), -math.inf) < 1:
             return
         if len(self._refused) > _REFUSED:

@@ -13,7 +13,7 @@ from pushcen.errors import CertificateError, NetworkError
 from pushcen.measure import Measure, read
 from pushcen.protocol import name_of
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.facts import PARTS, Fact
+from pushcen.runtime.facts import MODELS, PARTS, Fact
 from pushcen.runtime.health import LEVELS
 from pushcen.runtime.logs import printable
 from pushcen.runtime.members import check_address
@@ -25,6 +25,7 @@ from pushcen.runtime.wire import Look, View
 
 _LONGEST = 4 << 20  # bytes of an answer
 _MOST = 2**53 - 1
+_HUGE = 1e300
 _ADDRESSES = re.compile(r"failed to connect to all addresses; last error: (UNKNOWN: )?ipv[46]:\S+: ")
 _QUANTA = re.compile(r"[0-9]{1,30}")
 _WORD = re.compile(r"[a-z][a-z ]{0,29}")
@@ -180,7 +181,9 @@ def _number(value: Any) -> float:
 
 
 def _score(value: Any) -> float | None:
-    return None if value is None else _number(value)
+    if value is not None and (type(value) not in (int, float) or not abs(value) <= _HUGE):
+        raise ValueError(f"{value!r:.40} is no score")
+    return None if value is None else float(value)
 
 
 def _text(value: Any, form: re.Pattern[str]) -> str:
@@ -194,7 +197,7 @@ def _name(value: Any) -> str:
 
 
 def _merged(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) % 3 or len(value) > 3 * 256:
+    if not isinstance(value, list) or len(value) % 3 or len(value) > 3 * MODELS:
         raise ValueError("models that were merged")
     return [(_name, lambda one: _whole(one, PARTS), _whole)[at % 3](one) for at, one in enumerate(value)]
 

@@ -84,13 +84,13 @@ async def _messages(folders: Sequence[Path], stopping: Callable[[], bool]) -> As
 class PageServer(uvicorn.Server):
     """Serves until it is told to stop; connections that wait for news do not keep it."""
 
-    def __init__(self, folders: Sequence[Path], port: int, host: str = HERE, token: str = "") -> None:
+    def __init__(self, folders: Sequence[Path], port: int, host: str = HERE, token: str = "", given: str = "") -> None:
         if not token and not is_loopback(host):
             raise OptionError(f"--http {host}:{port}: whoever reaches it could read it; it needs --http-token FILE")
         page = application(folders, lambda: self.should_exit, host, token)
         bounds: dict[str, Any] = {"timeout_graceful_shutdown": 3, "limit_concurrency": READERS}
         super().__init__(uvicorn.Config(page, log_level="critical", lifespan="off", **bounds))
-        self.socket = _listening(host, port)
+        self.socket = _listening(host, port, given or f"--port {port}")
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.socket.getsockname()[1]}/"
 
     def serve_here(self) -> None:
@@ -100,10 +100,19 @@ class PageServer(uvicorn.Server):
 
 @contextmanager
 def serving(
-    folders: Sequence[Path], port: int = 0, *, browser: bool = True, host: str = HERE, token: str = ""
+    folders: Sequence[Path],
+    port: int = 0,
+    *,
+    browser: bool = True,
+    host: str = HERE,
+    token: str = "",
+    given: str = "",
 ) -> Iterator[PageServer]:
-    """Serve the page within this context, in a thread; open it in a browser unless told not to."""
-    server = PageServer(folders, port, host, token)
+    """Serve the page within this context, in a thread; open it in a browser unless told not to.
+
+    `given` is what told the port, for whoever chose one that is taken.
+    """
+    server = PageServer(folders, port, host, token, given)
     thread = threading.Thread(target=server.serve_here, daemon=True)
     thread.start()
     try:
@@ -120,7 +129,7 @@ def open_browser(address: str, open_: Callable[[str], bool] = webbrowser.open) -
     threading.Thread(target=open_, args=(address,), daemon=True).start()
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listening(host: str, port: int, given: str) -> socket.socket:
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -128,5 +137,5 @@ def _listening(host: str, port: int) -> socket.socket:
         made.listen(64)  # who comes early waits a moment
     except OSError as error:
         made.close()
-        raise OptionError(f"the page's port {host}:{port}: {error.strerror}; choose another") from None
+        raise OptionError(f"{given}: {error.strerror}; choose another, or leave it out") from None
     return made

@@ -195,8 +195,8 @@ class NetworkView {
 
   label({ number, known, online }, scale, ink, run) {
     const { pen } = this, [x, y] = this.places[number], size = this.sizes[number], value = scale.values[number], name = run.name(number);
+    if (run.real && this.places.length <= RING && (!known || name.length > 3)) return this.nameBeside(name, x, y, size, ink);
     if (!known || size <= 7.5) return;
-    if (name.length > 3) return this.nameBeside(name, x, y, size, ink);
     pen.fillStyle = !online ? ink : value === null ? colourOf("panel") : (value - scale.low) / (scale.high - scale.low) > 0.55 ? "#111111" : "#ffffff";
     pen.font = `${Math.min(13, size)}px system-ui, sans-serif`;
     pen.textAlign = "center";
@@ -206,13 +206,13 @@ class NetworkView {
 
   /** A long name stands below its circle, or above it where there is no room below. */
   nameBeside(name, x, y, size, ink) {
-    const { pen } = this, below = y + size + 12 < this.height - 6;
+    const { pen } = this, below = y + size + 22 < this.height;
     pen.fillStyle = ink;
     pen.font = "12px system-ui, sans-serif";
     pen.textAlign = x < 60 ? "left" : x > this.width - 60 ? "right" : "center";
     pen.textBaseline = "middle";
     const text = name.length > 18 ? name.slice(0, 17) + "…" : name, at = x < 60 ? Math.max(2, x - size) : x > this.width - 60 ? Math.min(this.width - 2, x + size) : x;
-    pen.fillText(text, at, below ? y + size + 12 : y - size - 12);
+    pen.fillText(text, at, below ? y + size + 15 : y - size - 15);
   }
 
   /** A sign at each peer with which something is wrong. */
