@@ -79,7 +79,7 @@ def test_it_serves_until_it_is_interrupted_and_a_port_that_is_taken_is_named(run
     with urllib.request.urlopen(address + "stream", timeout=20) as stream:
         assert stream.readline().startswith(b'data: [{"run":0,')
         port = address.split(":")[-1].strip("/")
-        assert f"--port {port}: Address already in use" in invoke("watch", run, "--port", port, code=2).output
+        assert f"{port}: Address already in use; choose another" in invoke("watch", run, "--port", port, code=2).output
         assert end(process)[::2] == (0, "")
 
 

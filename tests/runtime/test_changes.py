@@ -14,8 +14,9 @@ from pushcen.protocol import UNIT
 from pushcen.runtime.local import LocalNetwork
 from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.operator import deliver
-from pushcen.runtime.peer import peer_config, run_peer
+from pushcen.runtime.peer import run_peer
 from pushcen.runtime.security.authority import Authority
+from pushcen.runtime.setup import peer_config
 from pushcen.runtime.state_folder import read_state
 from pushcen.runtime.status import read_status
 

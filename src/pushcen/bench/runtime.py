@@ -28,9 +28,10 @@ from pushcen.protocol import Contact, Envelope
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.local import free_ports
 from pushcen.runtime.options import RuntimeOptions
-from pushcen.runtime.peer import Setup, started
+from pushcen.runtime.peer import started
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.identity import Certified
+from pushcen.runtime.setup import Setup
 
 CHUNK = 1 << 20
 _BARE = "bench.Bare"

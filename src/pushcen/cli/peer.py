@@ -96,8 +96,9 @@ def peer(
     import torch
 
     from pushcen.runtime.gate import raise_descriptors
-    from pushcen.runtime.peer import Setup, peer_config, run_peer
+    from pushcen.runtime.peer import run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
+    from pushcen.runtime.setup import Setup, peer_config
 
     raise_descriptors()
     if not task and not data:
@@ -185,8 +186,8 @@ def up(
     from pushcen.protocol import UNIT
     from pushcen.runtime.audit import examine
     from pushcen.runtime.local import LocalNetwork
-    from pushcen.runtime.peer import peer_config
     from pushcen.runtime.run import write_run
+    from pushcen.runtime.setup import peer_config
 
     console = Console(highlight=False)
     given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 7)), "runtime.pause": "0.5"}

@@ -22,7 +22,7 @@ from pushcen.runtime.status import read_status
 from pushcen.runtime.wire import Signed
 
 if TYPE_CHECKING:
-    from pushcen.runtime.peer import Setup
+    from pushcen.runtime.setup import Setup
 
 _MODEL = "model."
 

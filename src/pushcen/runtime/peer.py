@@ -5,8 +5,7 @@ import contextlib
 import signal
 import tempfile
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload, read_reference
 from pushcen.errors import OptionError
-from pushcen.learning import Learner, SparsityOptions, State, TaskFunction, TrainingOptions, build_task, sparse
-from pushcen.methods import Method, Place, PushCen, check_taken
+from pushcen.learning import Learner, State, build_task, sparse
+from pushcen.methods import Place
 from pushcen.protocol import UNIT, Buffer, ByBandit, Peer, epoch_of
-from pushcen.runtime.changes import NewSettings, begins_anew, carry_over, check_code, check_same, follow
+from pushcen.runtime.changes import NewSettings, begins_anew, carry_over, check_same, follow
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import describe, usual, varying
@@ -28,73 +27,17 @@ from pushcen.runtime.members import check_address
 from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
-from pushcen.runtime.options import RuntimeOptions
-from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.service import Service
+from pushcen.runtime.setup import Setup, check_options
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
 from pushcen.runtime.views import Views, from_any_thread
 from pushcen.runtime.wire import Signed
 
 if TYPE_CHECKING:
-    from pushcen.config import Config, NeighbourOptions, StalenessOptions
+    from pushcen.config import StalenessOptions
 
 _EVERYWHERE = ("0.0.0.0", "[::]")
-
-
-@dataclass
-class Setup:
-    """What a peer is started with."""
-
-    identity: Identity
-    task: TaskFunction
-    state: Path
-    listen: str
-    join: Sequence[str] = ()
-    advertise: str = ""
-    """Where others reach it, if not where it listens."""
-    method: Method = field(default_factory=PushCen)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
-    runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
-    seed: int = 0
-    client: int = 0
-    clients: int = 1
-    metrics: str = ""
-    """HOST:PORT for Prometheus."""
-    certs: Path | None = None
-    moved: bool = False
-    """Take a copied state folder for the original."""
-    grace: float = 2.0
-    """How long to wait for a compute event that is to be given up."""
-    proxy: str = ""
-    """HOST:PORT of an HTTP proxy through which all calls go out."""
-    neighbours: "NeighbourOptions | None" = None
-    """Which of those it knows it pushes to: `policy`, `explore` and `validation` of it."""
-    staleness: "StalenessOptions | None" = None
-    """What becomes of models that have waited for long; its times are in seconds."""
-    sparsity: SparsityOptions | None = None
-    shown: "Callable[[Callable[[int, int], bytes]], contextlib.AbstractContextManager[Any]] | None" = None
-    """Shows how this peer is, within a context, by a view that may be asked for from any thread."""
-    configure: "Callable[[Mapping[str, str]], Setup] | None" = None
-    """Returns the same with settings that the authority has changed for all; without it none can be taken over."""
-
-
-def peer_config(task: str, settings: Iterable[str] = (), changes: Mapping[str, str] | None = None) -> "Config":
-    """Read a config: `module:function` (or `file.py:function`) is a task, all else a preset or a TOML file.
-
-    Without a task the settings say all that is not as usual. `changes` are the authority's, for all peers.
-
-    >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
-    1.0
-    """
-    from pushcen.config import load_config, parse_settings
-
-    given, source = parse_settings(settings), {"task": {"function": task}} if ":" in task else task or {}
-    config = load_config(source, given)
-    if not changes:
-        return config
-    check_code(config.plain(), changes)
-    return load_config(source, given | parse_settings(f"{key}={value}" for key, value in changes.items()))
 
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
@@ -195,7 +138,7 @@ def _client(
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
-    _check_options(setup)
+    check_options(setup)
     for name, given in setup.training.per_client.given().items():
         raise OptionError(
             f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
@@ -224,23 +167,6 @@ def _client(
         plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
         return Client.restore(State(store.tensors(), plain), learner, rules), about, saved
     return Client(Peer.join(identity.name, rules, epoch=0), learner, rng), about, saved  # until it is settled who it is
-
-
-def _check_options(setup: Setup) -> None:
-    """Refuse options that any method may take in the simulator, where a real peer does not know enough."""
-    policy = "random" if setup.neighbours is None else setup.neighbours.policy
-    if policy == "priority":
-        raise OptionError(
-            "neighbours.policy = 'priority': is the simulator's; peers do not tell each other how their labels are "
-            "distributed; must be random or bandit"
-        )
-    if setup.staleness is not None and setup.staleness.ahead:
-        raise OptionError(
-            f"staleness.ahead = {setup.staleness.ahead!r}: is the simulator's; peers do not tell each other how many "
-            "compute events they have had, and wait for nobody; must be 0"
-        )
-    by_age = None if setup.staleness is None else setup.staleness.given
-    check_taken(setup.method, policy, by_age, setup.sparsity)
 
 
 def _weighed_by_wait(staleness: "StalenessOptions", weight: int, received: Any) -> int:
