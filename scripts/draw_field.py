@@ -39,7 +39,7 @@ def draw(dataset):
             at = dict(zip(sent.times, sent.mean, strict=True))
             path = [(at[t] / 1e6, 100 * a) for t, a in zip(reached.times, reached.mean, strict=True) if at.get(t)]
             axes.plot(*zip(*path, strict=True), color=look.colour, linewidth=0.7, alpha=0.35, zorder=1)
-            axes.plot(*path[-1], look.marker, color=look.colour, markersize=7, zorder=3)
+            axes.plot(*path[-1], look.marker, color=look.colour, markersize=7, markeredgewidth=1.8, zorder=3)
             ends.append((path[-1], point.row.label, look.colour))
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
@@ -48,7 +48,8 @@ def draw(dataset):
         scores = [score for (_, score), _, _ in ends]
         low, high = min([*scores, note[1]]), max(scores)
         axes.set_ylim(low - 0.16 * (high - low), high + 0.12 * (high - low))
-        axes.margins(x=0.12)
+        sent = [sent for (sent, _), _, _ in ends]
+        axes.set_xlim(min(sent) / 2, max(sent) * 2.5)
         best = front([end for end, _, _ in ends], lambda one, other: one > other)
         axes.step(*zip(*best, strict=True), where="post", color="#999999", linewidth=5, alpha=0.3, zorder=0)
         axes.annotate(note[0], (0.01, note[1]), xycoords=("axes fraction", "data"), xytext=(0, 3),
@@ -66,7 +67,7 @@ def name(figure, axes, ends):
     frame, scale = axes.get_window_extent(), figure.dpi / 72
     for (end, label, colour), (x, y) in sorted(zip(ends, dots, strict=True), key=lambda one: -one[1][1]):
         text = axes.annotate(label, end, xytext=(0, 0), textcoords="offset points", fontsize=8, color=INK)
-        size = text.get_window_extent(figure.canvas.get_renderer())
+        size = text.get_window_extent()
         best = None
         for far, (right, up) in itertools.product(FAR, SIDES):
             dx = right * far * scale - size.width * (1 - right) / 2

@@ -21,3 +21,4 @@ for alpha in 0.1 0.4 1; do
         $small/async-dfedavg-alpha$alpha-seed? $small/swift-alpha$alpha-seed? $small/divshare-alpha$alpha-seed? \
         $small/independent-alpha$alpha-seed?
 done
+"${PYTHON:-.venv/bin/python}" scripts/draw_field.py

@@ -28,6 +28,11 @@ reproduce bytes --dataset cifar10 --scale small --seeds 3 --rows pushcen-lean
 reproduce bytes --dataset cifar100 --scale small --alpha 0.4 --rows pushcen-lean
 # Tiny-ImageNet's 40 classes lie in the folder tiny-imagenet-mini.
 reproduce table1 --dataset tiny-imagenet --scale small --alpha 0.4 --rows pushcen,async-dfedavg,divshare --set data.source=tiny-imagenet-mini --set data.share=1.0 --set data.size=32
+# All methods: first what their options are chosen by, then the tables. 20 to 110 s of one core a run, digits 5 to 15 s.
+reproduce tuning
+reproduce field --dataset digits --alpha 0.4 --seeds 5
+reproduce field --alpha 0.4 --seeds 3
+reproduce field --seeds 3 --rows pushcen,pushcen-lean,swift,epidemic
 digits=pushcen,pushcen-lean,async-dfedavg,swift,divshare,independent
 "${PUSHCEN:-.venv/bin/pushcen}" compare digits --methods $digits --seeds 5 --base async-dfedavg --target 85 --name digits
 for run in runs/digits/*-seed-*; do
