@@ -62,9 +62,24 @@ def test_without_the_extra_it_says_what_to_install_and_can_still_export(run, tmp
     invoke("watch", run, "--export", tmp_path / "page.html")
 
 
+STARTED = []
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left():
+    """End what a test that failed has left running."""
+    yield
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    STARTED.clear()
+
+
 def start(*words):
     program = [sys.executable, "-m", "pushcen", *map(str, words)]
-    return subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    STARTED.append(subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    return STARTED[-1]
 
 
 def address_of(process):

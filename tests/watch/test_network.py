@@ -130,6 +130,18 @@ def test_a_record_is_bounded_and_goes_on(record, clock, tmp_path, monkeypatch):
     assert watch.more() == []
 
 
+def test_one_that_lies_spoils_no_page(record, tmp_path):
+    facts = [("s", 99.0, "bob", 2**53 - 1, "news")] * 3 + [merges(99.0, "bob", 10_000, 2**53 - 1, score=1e300)]
+    huge = dict.fromkeys(("bytes_out", "events", "boot", "bytes_in", "models"), 2**62)
+    said = view("ann", *facts, neighbours=(HOSTILE, "bob"), refusals={"rate": 2**62}, **huge)
+    said = replace(said, status=replace(said.status, method=HOSTILE, certificate_end=1e18))
+    record.take({"h:1": said, "h:2": view("bob", merges(99.5))})
+    update = whole(tmp_path)
+    assert update["facts"]["head"]["names"] == ["ann", "bob"]
+    assert update["facts"]["peers"][0]["events"] == 2**53 - 1
+    assert update["look"]["label"].startswith("<img")
+
+
 def test_names_are_bounded(record, tmp_path, monkeypatch):
     monkeypatch.setattr(network, "MOST_PEERS", 5)
     facts = [("s", 99.0, f"eve-{at}", 1, "news") for at in range(50)]

@@ -17,7 +17,8 @@ MOST_PEERS = 2_000
 """Of a real network, whose clients have names."""
 BORN = 10**10
 """Where numbers of compute events begin in the record of a real network: there they are milliseconds."""
-_SAFE = 2**53 - 1  # whole numbers that JavaScript has
+SAFE = 2**53 - 1
+"""The largest whole number that JavaScript has."""
 _QUANTA = re.compile(r"-?[0-9]{1,40}")
 _BOOK = ("founded", "held", "waiting", "folded", "under_way", "written_off", "missing")
 _TEXT = 300  # letters
@@ -163,12 +164,12 @@ def _need(right: bool, name: str, value: Any) -> None:
 
 def _time(value: Any, name: str = "time", least: float = 0.0) -> float:
     plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    _need(plain and least <= value <= _SAFE, name, value)
+    _need(plain and least <= value <= SAFE, name, value)
     return float(value)
 
 
 def _whole(value: Any, name: str = "number", least: int = 0) -> int:
-    _need(type(value) is int and least <= value <= _SAFE, name, value)
+    _need(type(value) is int and least <= value <= SAFE, name, value)
     return int(value)
 
 

@@ -18,8 +18,9 @@ from pushcen.record import ANSWERS, EVENTS, PEERS, RECORD, SILENT, STATES, VERSI
 from pushcen.runtime.facts import Fact
 from pushcen.runtime.health import problems
 from pushcen.runtime.looking import PeerView
+from pushcen.runtime.network import NAME
 from pushcen.runtime.run import figures
-from pushcen.watch.lines import BORN, MOST_PEERS
+from pushcen.watch.lines import BORN, MOST_PEERS, SAFE
 
 KEPT = 20_000
 """Events, states or rows that are in the record at least; of twice as many the older half goes."""
@@ -65,9 +66,8 @@ class NetworkRecord:
                 continue
             self._silent.pop(address, None)
             self._views[answer.name], self._at[answer.name] = answer, address
-            self._sent[answer.name] = max(
-                0, answer.status.bytes_out - sum(one[3] for one in answer.facts if one[0] == "s")
-            )
+            pushed = sum(one[3] for one in answer.facts if one[0] == "s")
+            self._sent[answer.name] = max(0, answer.status.bytes_out - pushed)
             offset = self._offset(answer, now)
             found += [(min(max(fact[1] + offset, now - _OLDEST), now), answer, fact) for fact in answer.facts]
         known = {one.name for view in self._views.values() for one in view.status.neighbours}
@@ -99,7 +99,7 @@ class NetworkRecord:
 
     def _number(self, name: str) -> int | None:
         """Return a peer's number, a new one if it is new; of too many, none."""
-        if name not in self._numbers and len(self._numbers) < MOST_PEERS and name:
+        if name not in self._numbers and len(self._numbers) < MOST_PEERS and NAME.fullmatch(name):
             self._numbers[name] = len(self._numbers)
         return self._numbers.get(name)
 
@@ -152,10 +152,10 @@ class NetworkRecord:
             lost = more[0] not in _ARRIVED
             self._lost[view.name] = self._lost.get(view.name, 0) + lost
             self._sent[view.name] = sent = self._sent[view.name] + size
-            self._lines[EVENTS].append(["s", t, me, born, sent, [other, size], [other] if lost else []])
+            self._lines[EVENTS].append(["s", t, me, born, _safe(sent), [other, size], [other] if lost else []])
         elif name not in self._views:
             self._sent[name] = sent = self._sent.get(name, 0) + size
-            self._lines[EVENTS].append(["s", t, other, born, sent, [me, size], []])
+            self._lines[EVENTS].append(["s", t, other, born, _safe(sent), [me, size], []])
 
     def _online(self) -> set[str]:
         """Return who is there: those who answer here, and those who answer somebody who does."""
@@ -176,11 +176,11 @@ class NetworkRecord:
         online, views = self._online(), self._views
         events = sum(view.status.events for view in views.values())
         state: dict[str, Any] = {
-            "steps": events,
+            "steps": _safe(events),
             "online": "".join("01"[name in online] for name in self._numbers),
             "held": " ".join(str(views[name].held) if name in views else "-" for name in self._numbers),
             "waiting": " ".join(str(views[name].waiting) if name in views else "-" for name in self._numbers),
-            "sent": [self._sent.get(name, 0) for name in self._numbers],
+            "sent": [_safe(self._sent.get(name, 0)) for name in self._numbers],
             "lost": [self._lost.get(name, 0) for name in self._numbers],
             "metric": [self._scores.get(name, {}).get("score") for name in self._numbers],
         }
@@ -270,14 +270,20 @@ class NetworkRecord:
         wrong = [list(problem[1:]) for problem in problems(said, view.now)]
         if why := self._silent.get(address):
             wrong.insert(0, ["critical", f"it does not answer: {why}", "what is shown is the last that it said"])
+        refusals = {why: _safe(count) for why, count in said.refusals.items()}
         days = int((said.certificate_end - view.now) // 86_400) if said.certificate_end else None
         return {
             "name": name, "asked": True, "online": name in online, "address": address, "version": said.version,
-            "network": said.network, "phase": said.phase, "method": said.method, "boot": said.boot,
-            "events": said.events, "models": said.models, "certificate_days": days, "refusals": said.refusals,
-            "bytes_in": said.bytes_in, "bytes_out": said.bytes_out, "problems": wrong[:20],
+            "network": said.network, "phase": said.phase, "method": said.method, "boot": _safe(said.boot),
+            "events": _safe(said.events), "models": _safe(said.models), "certificate_days": days, "refusals": refusals,
+            "bytes_in": _safe(said.bytes_in), "bytes_out": _safe(said.bytes_out), "problems": wrong[:20],
             "neighbours": [[one.name, one.state] for one in said.neighbours],
         }  # fmt: skip
+
+
+def _safe(count: int) -> int:
+    """Return a number that somebody says as one that the record may have."""
+    return min(count, SAFE)
 
 
 def _wider(state: dict[str, Any], clients: int) -> dict[str, Any]:
