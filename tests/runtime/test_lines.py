@@ -126,9 +126,10 @@ async def live_together(world, known):
     assert found.held + found.on_links == len(names) * UNIT
 
 
+@pytest.mark.slow
 def test_twenty_peers_keep_some_lines_each_and_every_quantum(tmp_path):
     async def story():
-        world = Watched(tmp_path, 20)
+        world = Watched(tmp_path, 20, pause=1.0)
         await live_together(world, known=FEW + 2)
         assert world.most < 20 * (KEPT + AT_ONCE)
 

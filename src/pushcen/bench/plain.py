@@ -160,6 +160,6 @@ class Trivial:
         """Return no payload."""
         return {}
 
-    def evaluate(self, samples: Any = None) -> Score:  # noqa: ARG002
+    def evaluate(self, samples: Any = None, *, shared: bool = False) -> Score:  # noqa: ARG002
         """Return a score of nothing."""
         return Score(0.0, 0.0, 0)
