@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -9,6 +10,8 @@ import torch
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # as `pushcen peer` has it, before anything imports gRPC
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background; what tests start would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 hypothesis.settings.register_profile("pushcen", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("pushcen")
 

@@ -1,6 +1,5 @@
 """Simulations from Python: `pushcen.simulate(...)` and `pushcen.compare(...)`. Imports torch only when called."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from pushcen.config import Config
     from pushcen.learning import TaskFunction
     from pushcen.methods import Method
-    from pushcen.runs import Run
+    from pushcen.runs import Report, Run
     from pushcen.simulation import Observer, World
 
     Source = str | Path | Mapping[str, Any] | World
@@ -140,6 +139,7 @@ def simulate(
     observers: "Sequence[Observer]" = (),
     track: Sequence[str] = (),
     strict: bool = False,
+    live: bool = False,
     **settings: Any,
 ) -> Result:
     """Simulate one world and return the outcome.
@@ -147,21 +147,23 @@ def simulate(
     `config` is a TOML file, a preset by its name, nested values or a World; `settings` change single values or
     sections. `task` is a function `(client, clients) -> Task`, or its name; `method` a name, or an object:
     `PushCen(clusters=16)`. A `folder` that holds the same run goes on with it; without one, the run
-    gets a temporary folder. A client whose training diverges does not end the run, unless `strict`.
+    gets a temporary folder, or in a notebook a new one in `runs/`, which it names. With `live`, its curve grows in the
+    notebook's cell. A client whose training diverges does not end the run, unless `strict`.
 
     >>> result = simulate(clients=3, horizon=0.5, network={"loss": 0.1}, seed=1)
     >>> result.finished, list(result.frame["time"])
     (True, [0.5])
     """
     from pushcen.analysis import draw_accuracy
-    from pushcen.notebook import run_bar
+    from pushcen.notebook import live_curves, run_bar, run_folder
     from pushcen.runs import launch
 
     load, function = _loader(config, task, settings)
     chosen = load({} if method is None else {"method": _plain_method(method)})
-    at = _folder(folder)
+    at = run_folder(folder, f"{chosen.task_name}-{chosen.method_name}")
+    curve = [live_curves([at])] if live else []
     with run_bar(chosen.method_name) as bar:
-        every = [*observers, bar]
+        every = [*observers, bar, *curve]
         run = launch(chosen, at, task=function, observers=every, track=track, strict=strict, then=draw_accuracy)
     return Result(run)
 
@@ -185,13 +187,15 @@ def compare(
     seeds: int = 1,
     over: Mapping[str, Sequence[Any]] | None = None,
     jobs: int = 1,
+    live: bool = False,
     **settings: Any,
 ) -> Comparison:
     """Run several methods in the same worlds: same data, same join times, same first weights.
 
     Each runs with so many `seeds`, at every point of `over`: `{"data.alpha": [0.1, 1.0]}`; then results go by the names
     of their folders. `jobs` runs at a time have a process each, which imports the task and the methods by name. What is
-    finished in `folder` is not run again. A run that fails stops no other; at the end it is an error.
+    finished in `folder` is not run again. A run that fails stops no other; at the end it is an error. `live` is as
+    `simulate` has it.
 
     >>> results = compare(["pushcen", "independent"], clients=3, horizon=0.5)
     >>> list(results), results["independent"].summary["traffic"]["bytes_sent"]
@@ -201,7 +205,7 @@ def compare(
     from pushcen.checks import check_count
     from pushcen.config import flat
     from pushcen.errors import RunError
-    from pushcen.notebook import run_bar, runs_bar
+    from pushcen.notebook import live_curves, run_bar, run_folder, runs_bar
     from pushcen.runs import carry_out, method_settings, one_by_one, place, plan_comparison
 
     check_count("jobs", jobs, 1)
@@ -213,12 +217,20 @@ def compare(
     if jobs > 1:
         _check_importable(function, list(named), observers)
     planned = plan_comparison(load, named, over, seeds)
-    placed = place(planned, _folder(folder))
+    placed = place(planned, run_folder(folder, f"compare-{planned[0].config.task_name}"))
+    curve = [live_curves([job.folder for job in placed])] if live else []
     how: dict[str, Any] = {"track": track, "strict": strict, "then": draw_accuracy}
     if jobs == 1:
-        reports = one_by_one(placed, task=function, observers=observers, watch=lambda job: run_bar(job.name), **how)
+        every = [*observers, *curve]
+        reports = one_by_one(placed, task=function, observers=every, watch=lambda job: run_bar(job.name), **how)
     else:
-        with runs_bar(len(placed)) as tell:
+        with runs_bar(len(placed)) as bar:
+
+            def tell(report: "Report") -> None:
+                bar(report)
+                for one in curve:
+                    (one.ended if report.done else one.evaluated)({})
+
             reports = carry_out(placed, at_once=jobs, tell=tell, **how)
     if failed := [report for report in reports if not report.done]:
         said = "\n".join(f"{report.job.name}: {report.error}" for report in failed)
@@ -273,7 +285,3 @@ def _plain_method(method: "Method | str") -> dict[str, Any]:
     from pushcen.config import plain_method
 
     return {"name": method} if isinstance(method, str) else plain_method(method)
-
-
-def _folder(folder: str | Path | None) -> Path:
-    return Path(folder) if folder is not None else Path(tempfile.mkdtemp(prefix="pushcen-"))

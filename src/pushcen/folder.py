@@ -4,10 +4,14 @@ A file is either appended to and cut back to what a checkpoint has seen (`metric
 whenever a run is killed, what is here is true. What is read may come from anybody, and is checked.
 """
 
+import contextlib
 import fcntl
 import json
 import math
 import os
+import socket
+import threading
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,10 +24,13 @@ from pushcen.errors import RunError
 from pushcen.files import write_whole
 
 CONFIG, METRICS, SUMMARY, STATUS = "config.toml", "metrics.jsonl", "summary.json", "status.json"
-CHECKPOINT, TRACEBACK = "checkpoint", "traceback.txt"
+CHECKPOINT, TRACEBACK, LOCK = "checkpoint", "traceback.txt", "lock"
 REAL = "real"  # what the summary of a network of real peers has as its `world`
 _LARGEST = {CONFIG: 1 << 20, METRICS: 1 << 31, SUMMARY: 1 << 28, STATUS: 1 << 20}  # bytes; more is no run of ours
 _LONGEST_LINE = 1 << 26
+_ALIVE = 15.0  # seconds after which a run touches its lock again
+_DEAD = 90.0  # and after which one that does not is taken for interrupted
+_TRIES = 20  # to lock a folder, each a twentieth of a second after the last: who looks whether it is locked has it then
 Row = dict[str, Any]
 
 
@@ -46,15 +53,24 @@ class Folder:
             yield
             return
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise RunError(f"{self.path}: another process is running in this folder") from None
+        lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        for left in reversed(range(_TRIES)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not left:
+                    os.close(lock)
+                    raise RunError(f"{self.path}: another process is running in this folder") from None
+                time.sleep(0.05)
+        os.ftruncate(lock, 0)
+        os.write(lock, socket.gethostname().encode())
+        over = threading.Event()
+        threading.Thread(target=_touch, args=(self.path / LOCK, over), daemon=True).start()
         try:
             yield
         finally:
+            over.set()
             if self._metrics is not None:
                 self._metrics.close()
             os.close(lock)
@@ -174,7 +190,9 @@ def read_summary(folder: Path) -> Row | None:
 
 
 def read_status(folder: Path) -> str:
-    """Return what a run last said of itself: running, finished, interrupted or failed; unknown if it says nothing.
+    """Return how a run is: running, finished, interrupted or failed; unknown if it says nothing.
+
+    One that says that it runs, and whose process is gone, was interrupted.
 
     >>> read_status(Path("no/such/run"))
     'unknown'
@@ -183,7 +201,35 @@ def read_status(folder: Path) -> str:
         status = json.loads(_text(folder / STATUS)).get("status")
     except (OSError, ValueError, RecursionError, AttributeError, RunError):
         return "unknown"
+    if status == "running" and not _is_alive(folder):
+        return "interrupted"
     return status if status in ("running", "finished", "interrupted", "failed") else "unknown"
+
+
+def _is_alive(folder: Path) -> bool:
+    """Return whether a process has the folder: it holds its lock, or, on another machine, has touched it of late."""
+    with contextlib.suppress(OSError):
+        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.read(lock, 300) == socket.gethostname().encode():
+                return False
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+    files = [folder / name for name in (LOCK, STATUS, METRICS)]
+    newest = max((file.stat().st_mtime for file in files if file.is_file()), default=0.0)
+    return time.time() - newest < _DEAD
+
+
+def _touch(file: Path, over: threading.Event) -> None:
+    """Touch a file again and again, so that other machines see that somebody is there."""
+    while True:
+        with contextlib.suppress(OSError):
+            os.utime(file)
+        if over.wait(_ALIVE):
+            return
 
 
 def _renamed(summary: Row) -> Row:

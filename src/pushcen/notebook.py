@@ -1,11 +1,20 @@
-"""Progress in a notebook: a bar in the cell that runs something, with no magic before it. Elsewhere there is none."""
+"""Progress in a notebook: a bar in the cell that runs something, with no magic before it. Elsewhere there is none.
 
+If it is asked for, curves grow in the cell, too.
+"""
+
+import contextlib
+import importlib
 import sys
+import tempfile
+import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pushcen.errors import OptionError, RunError
 from pushcen.measure import read
 from pushcen.simulation import Observer, Quiet
 
@@ -73,6 +82,81 @@ def runs_bar(runs: int) -> Iterator["Callable[[Report], None]"]:
             bar.refresh()
 
         yield tell
+
+
+def run_folder(folder: str | Path | None, name: str) -> Path:
+    """Return where a run goes: as told, or in a notebook into `runs/`, which is said, or into a temporary folder."""
+    from pushcen.runs import folder_name, free_folder
+
+    if folder is not None:
+        return Path(folder)
+    if not in_notebook():
+        return Path(tempfile.mkdtemp(prefix="pushcen-"))
+    at = free_folder(Path("runs"), folder_name(name))
+    print(f"run folder: {at}")
+    return at
+
+
+def live_curves(folders: Sequence[Path]) -> "LiveCurve":
+    """Return an observer that shows the curves of runs in the cell, while they grow.
+
+    >>> live_curves([])
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: live = True: is for a notebook's cell; elsewhere there is `pushcen simulate --watch`
+    """
+    from pushcen.analysis import group
+    from pushcen.analysis.figures import figures_of
+    from pushcen.analysis.groups import measure_of
+    from pushcen.analysis.report import as_image
+    from pushcen.runs import Run
+
+    if not in_notebook():
+        raise OptionError("live = True: is for a notebook's cell; elsewhere there is `pushcen simulate --watch`")
+
+    def draw() -> str:
+        there = []
+        for folder in folders:
+            with contextlib.suppress(RunError):  # it has not begun
+                there.append(Run.open(folder))
+        if not (groups := group([run for run in there if run.rows])):
+            return ""
+        _, figure = next(iter(figures_of(measure_of(groups), panels=None).values()))
+        drawn = figure(groups)
+        return as_image(drawn, "the metric over pseudo-time, so far") if drawn else ""
+
+    return LiveCurve(draw)
+
+
+class LiveCurve(Quiet):
+    """An observer that shows a picture in the cell, and draws it again as evaluations come.
+
+    `draw` returns HTML, or nothing while there is nothing to see. Drawing takes a twentieth of the time at most.
+    """
+
+    def __init__(self, draw: Callable[[], str]) -> None:
+        self._draw = draw
+        self._next = 0.0
+        self._shown: Any = None
+
+    def evaluated(self, row: dict[str, Any]) -> None:  # noqa: ARG002
+        """Draw it again, unless that was done a moment ago."""
+        if time.monotonic() >= self._next:
+            self.show()
+
+    def ended(self, summary: dict[str, Any]) -> None:  # noqa: ARG002
+        """Draw it as it stays."""
+        self.show()
+
+    def show(self) -> None:
+        """Draw it, and put it into the cell."""
+        cell, begun = importlib.import_module("IPython.display"), time.monotonic()
+        if picture := self._draw():
+            if self._shown is None:
+                self._shown = cell.display(cell.HTML(picture), display_id=True)
+            else:
+                self._shown.update(cell.HTML(picture))
+        now = time.monotonic()
+        self._next = now + 20 * (now - begun)
 
 
 def _bar(**options: Any) -> Any:

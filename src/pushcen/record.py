@@ -13,7 +13,7 @@ from typing import Any
 
 from pushcen.errors import RunError
 
-RECORD, EVENTS, STATES = "record", "events.jsonl", "states.jsonl"
+RECORD, EVENTS, STATES, PEERS = "record", "events.jsonl", "states.jsonl", "peers.json"
 VERSION = 1
 LARGEST = 1 << 26
 """Bytes of a file; a line that begins beyond is not written."""
@@ -21,8 +21,8 @@ LONGEST = 1 << 22
 """Bytes of a line that is read: a hundred thousand clients' masses fit."""
 CHUNK = 1 << 23
 """Bytes that are read at a time."""
-JOINS, RETURNS, REPAIRED, LEAVES, FAREWELL, CRASHES = VISITS = (
-    "joins", "returns", "is repaired", "leaves", "says farewell", "crashes",
+JOINS, RETURNS, REPAIRED, LEAVES, FAREWELL, CRASHES, SILENT, ANSWERS = VISITS = (
+    "joins", "returns", "is repaired", "leaves", "says farewell", "crashes", "falls silent", "answers again",
 )  # fmt: skip
 """How clients come and go, as the record calls it."""
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

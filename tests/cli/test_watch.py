@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pushcen.cli import app
+from pushcen.runtime.security.authority import Authority
 
 SMALL = ["--clients", "3", "--horizon", "0.5", "--workers", "1"]
 
@@ -42,6 +43,17 @@ def test_what_is_no_run_is_refused(tmp_path):
     assert "holds no run" in invoke("watch", tmp_path, "--export", tmp_path / "x.html", code=2).output
 
 
+def test_real_peers_are_asked_with_certificates_only(run, tmp_path):
+    assert "--certs FOLDER" in " ".join(invoke("watch", "127.0.0.1:9", code=2).output.split())
+    assert "is for addresses" in " ".join(invoke("watch", run, "--certs", tmp_path, code=2).output.split())
+    Authority.found(tmp_path / "authority", "test", ["ann"]).issue("ann")
+    said = invoke("watch", "127.0.0.1:9", "--certs", tmp_path / "authority" / "ann", code=2).output
+    assert "no peer shows how it is: 127.0.0.1:9: UNAVAILABLE" in " ".join(said.split())
+    (tmp_path / "full" / "x").mkdir(parents=True)
+    asked = ("watch", "127.0.0.1:9", "--certs", tmp_path / "authority" / "ann", "--folder", tmp_path / "full")
+    assert "must be empty" in " ".join(invoke(*asked, code=2).output.split())
+
+
 def test_without_the_extra_it_says_what_to_install_and_can_still_export(run, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "pushcen.watch.server", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
@@ -50,9 +62,24 @@ def test_without_the_extra_it_says_what_to_install_and_can_still_export(run, tmp
     invoke("watch", run, "--export", tmp_path / "page.html")
 
 
+STARTED = []
+
+
+@pytest.fixture(autouse=True)
+def _none_is_left():
+    """End what a test that failed has left running."""
+    yield
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    STARTED.clear()
+
+
 def start(*words):
     program = [sys.executable, "-m", "pushcen", *map(str, words)]
-    return subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    STARTED.append(subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+    return STARTED[-1]
 
 
 def address_of(process):
@@ -79,7 +106,7 @@ def test_it_serves_until_it_is_interrupted_and_a_port_that_is_taken_is_named(run
     with urllib.request.urlopen(address + "stream", timeout=20) as stream:
         assert stream.readline().startswith(b'data: [{"run":0,')
         port = address.split(":")[-1].strip("/")
-        assert f"--port {port}: Address already in use" in invoke("watch", run, "--port", port, code=2).output
+        assert f"{port}: Address already in use; choose another" in invoke("watch", run, "--port", port, code=2).output
         assert end(process)[::2] == (0, "")
 
 

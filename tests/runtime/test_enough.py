@@ -11,10 +11,10 @@ from pushcen.measure import ACCURACY, Measure
 from pushcen.runtime.kept import best_of, best_weights, roll_back, weights_of
 from pushcen.runtime.local import LocalNetwork, free_ports
 from pushcen.runtime.options import RuntimeOptions
-from pushcen.runtime.peer import peer_config
 from pushcen.runtime.rows import NAME, older, rotate, rows_of, scores
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.identity import Certified
+from pushcen.runtime.setup import peer_config
 from pushcen.runtime.state_folder import File, StateFolder, read_state
 from pushcen.runtime.track import BEST, Checkpoints, Track
 

@@ -92,9 +92,10 @@ def test_only_the_authority_founds_anew_and_each_number_once(authority):
     assert records.missing([]) == [newer]
     assert records.generation.number == 1  # until this peer has entered it
     other.refound(["bob"])
-    settled = other.refound(["bob"], settings={"method.clusters": 8})
-    with pytest.raises(CertificateError, match=r"refound 3 changes method\.clusters, which this pushcen cannot"):
-        records.add(settled)
+    settled = other.refound(["bob"], settings={"method.clusters": "8"})
+    assert records.add(settled) == Generation(3, ("bob",), {"method.clusters": "8"})
+    with pytest.raises(CertificateError, match="only method, training, sparsity and task"):
+        other.refound(["bob"], settings={"runtime.view": "8"})
 
 
 def test_what_was_said_of_an_earlier_generation_counts_no_more(authority):

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from pushcen.errors import OptionError
 from pushcen.runtime import logs
+from pushcen.runtime.local import free_ports
 from pushcen.runtime.metrics import Metrics
 
 from .world import World, run, until
@@ -113,3 +115,27 @@ def test_the_level_of_the_log_is_kept(monkeypatch):
     logs.Log("ann").say("listening")
     assert sys.stderr.getvalue() == ""
     assert logging.root.level == logging.WARNING
+
+
+def test_a_start_says_what_it_waits_for(tmp_path):
+    words = [
+        "peer",
+        "tests.runtime.tasks:tiny",
+        "--insecure",
+        "ann",
+        "--founders",
+        "ann",
+        "--state",
+        str(tmp_path / "s"),
+    ]
+    command = [sys.executable, "-m", "pushcen", *words, "--listen", f"127.0.0.1:{free_ports(1)[0]}"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        said = []
+        while process.poll() is None and "training begins" not in said:
+            line = process.stderr.readline()
+            said += [json.loads(line)["event"]] if line.startswith("{") else []
+    finally:
+        process.kill()
+        process.communicate()
+    assert said[:4] == ["loading PyTorch", "loading the task", "preparing the codec", "listening"]

@@ -20,11 +20,12 @@ DIGITS, TINY = "tests.runtime.tasks:digits", "tests.runtime.tasks:tiny"
 QUICK = {"runtime.gossip_every": 0.5, "runtime.hello_every": 1.0, "runtime.retry_first": 0.2, "runtime.retry_last": 2.0}
 
 
-def survive(folder, *, peers, events, kills, chances, task, seconds, more=(), program=("-m", "tests.runtime.crash")):
+def survive(folder, *, peers, events, kills, chances, task, seconds, more=(), hidden=0):
     """Let peers die `kills` times in all, at moments of their own choice and of ours, and run to the end after that."""
     settings = {**QUICK, "runtime.start_with": min(2, peers - 1), "runtime.pause": 0.05, "runtime.evaluate_every": 5}
     settings |= dict(more)
-    network = LocalNetwork(folder, task, peers, events, settings, program=program)
+    program = ("-m", "tests.runtime.crash")
+    network = LocalNetwork(folder, task, peers, events, settings, program=program, hidden=hidden)
     rng, end, log = random.Random(1), time.monotonic() + seconds, folder / "crashes"
     mortal = {"CRASH": ",".join(f"{moment}={chance}" for moment, chance in chances.items()), "CRASH_LOG": str(log)}
     deaths, sudden, lives = 0, 0, dict.fromkeys(network.names, 1)
@@ -154,6 +155,19 @@ def test_a_hundred_kills_lose_and_make_no_mass_and_do_not_hurt(tmp_path):
         calm.stop()
     killed, unharmed = (statistics.fmean(map(one.score, one.names)) for one in (network, calm))
     assert killed > unharmed - 0.03, (killed, unharmed)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_of_hosts_and_of_those_they_host_lose_and_make_no_mass(tmp_path):
+    chances = {"train": 0.02, "write": 0.02, "commit": 0.03, "send": 0.005, "receive": 0.005}
+    more = {"runtime.start_timeout": 300}
+    network, _ = survive(
+        tmp_path, peers=6, hidden=3, events=40, kills=100, chances=chances, task=TINY, seconds=3000, more=more
+    )
+    lives = {name: read_state(network.state(name))["peer"]["boot"] for name in network.names}
+    hosted = sum(lives[name] for name in network.hidden)
+    assert hosted > 20, lives
+    assert sum(lives.values()) - hosted > 20, lives
 
 
 @pytest.mark.slow

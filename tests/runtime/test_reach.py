@@ -20,6 +20,7 @@ from pushcen.runtime.reach.pipe import HOST, TUNNEL, pipe
 from pushcen.runtime.reach.tunnels import Tunnels
 from pushcen.runtime.state_folder import read_state
 
+from .proxy import proxy_at
 from .world import LIMIT, World, run, until, wait_until
 
 NEWS = {"start_with": 1}
@@ -46,6 +47,13 @@ async def open_and_hidden(world, opened, hidden, **options):
     await world.start(*hidden, listen="", join=join, settings=NEWS, **options)
 
 
+async def with_one_host(world):
+    """Start p0, which hosts and pushes nothing, p1, which hosts nobody, and p2, which only dials out."""
+    starts = world.start("p0", events=0), world.start("p1", settings={**NEWS, "tunnels": 0})
+    await asyncio.gather(*starts)
+    await world.start("p2", listen="", join=[world.addresses["p0"], world.addresses["p1"]], settings=NEWS)
+
+
 def test_a_peer_that_only_dials_out_trains_with_the_others_and_every_quantum_is_somewhere(tmp_path):
     async def story():
         world = World(tmp_path, pause=0.05)
@@ -54,7 +62,7 @@ def test_a_peer_that_only_dials_out_trains_with_the_others_and_every_quantum_is_
         assert hosts_of(place(world, "p0", "p2")) == ["p0", "p1"]
         hosts = [world.node("p0").metrics, world.node("p1").metrics]
         assert [host.hosted._value.get() for host in hosts] == [1, 1]
-        assert sum(host.tunnel_bytes._value.get() for host in hosts) > 0
+        assert sum(host.tunnel_bytes._value.get() for host in hosts) == 0  # they call it themselves, through nobody
         await world.check()
 
     run(story())
@@ -91,34 +99,11 @@ def test_when_a_host_goes_others_take_its_place_and_no_mass_is_lost(tmp_path):
     run(story())
 
 
-async def proxy_to(reached):
-    """An HTTP proxy that connects whoever asks for it, and notes to where."""
-
-    async def serve(reader, writer):
-        method, target, _ = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)
-        assert method == b"CONNECT"
-        reached.append(target.decode())
-        host, _, port = target.decode().rpartition(":")
-        there, back = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-
-        async def carry(source, sink):
-            while data := await source.read(1 << 16):
-                sink.write(data)
-                await sink.drain()
-            sink.close()
-
-        await asyncio.gather(carry(reader, back), carry(there, writer), return_exceptions=True)
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    return server, f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
 def test_a_peer_behind_a_proxy_dials_out_through_it_alone(tmp_path):
     reached = []
 
     async def story():
-        server, address = await proxy_to(reached)
+        server, address = await proxy_at("127.0.0.1", 0, reached)
         world = World(tmp_path, pause=0.05)
         await open_and_hidden(world, ("p0", "p1"), ())
         join = [world.addresses["p0"]]
@@ -169,13 +154,14 @@ def test_a_host_can_read_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(Line, "push", noted)
 
     async def story():
-        world = World(tmp_path, pause=0.05)
-        await open_and_hidden(world, ("p0", "p1"), ("p2",))
+        world = World(tmp_path, names=("p0", "p1", "p2"), pause=0.05)
+        await with_one_host(world)
         await until(lambda: news(world.node("p2")) > 3)
         await world.check()
 
     run(story())
     text = b"".join(seen)
+    assert text
     assert whole
     assert all(b"PCEN" in pieces for pieces in whole)
     for secret in (b"PCEN", b"p0/", b"p2/", b"pushcen.v1"):
@@ -198,7 +184,7 @@ def test_what_a_host_changes_arrives_nowhere(tmp_path, monkeypatch, how):
 
     async def story():
         world = World(tmp_path, names=("p0", "p1", "p2"), pause=0.05)
-        await open_and_hidden(world, ("p0", "p1"), ("p2",))
+        await with_one_host(world)
         await until(lambda: len(turned) > 8)
         assert news(world.node("p2")) == 0
         counts = world.node("p2").metrics.refusals
@@ -309,8 +295,10 @@ def test_a_peer_that_leaves_through_its_hosts_takes_no_mass_along(tmp_path):
         await open_and_hidden(world, ("p0", "p1"), ("p2",))
         await until(lambda: news(world.node("p2")) > 1)
         driver = world.drivers["p2"]
+        assert all("p2" in world.node(name).channels._bridges._paths for name in ("p0", "p1"))
         driver.leaving.set()
         await until(lambda: driver.me.peer.gone)
+        await until(lambda: not any(world.node(name).channels._bridges._paths for name in ("p0", "p1")))
         await world.check()
 
     run(story())

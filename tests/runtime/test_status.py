@@ -15,6 +15,7 @@ import pytest
 
 from pushcen.errors import LedgerError, NetworkError
 from pushcen.methods import Independent, PushCen
+from pushcen.protocol import Peer
 from pushcen.runtime.health import Problem, level_of, problems
 from pushcen.runtime.local import LocalNetwork
 from pushcen.runtime.rows import scores
@@ -331,9 +332,16 @@ def test_a_watch_goes_on_until_it_is_ended(tmp_path):
     assert lines[1]["now"] > lines[0]["now"]
 
 
-def test_monitoring_needs_no_torch(tmp_path):
-    WELL.write(tmp_path)
-    code = "import sys\nfrom pushcen.cli import app\ntry:\n    app(['status', sys.argv[1]])\n"
-    code += "except SystemExit as ended:\n    print(ended.code, 'torch' in sys.modules, 'grpc' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "2 False False", done.stdout + done.stderr
+@pytest.mark.parametrize("command", ["status", "audit"])
+def test_monitoring_needs_no_torch(tmp_path, command):
+    """Neither by what a peer has said last, nor by its ledger: no torch, no numba, no gRPC."""
+    folder = StateFolder(tmp_path)
+    folder.commit({"peer": Peer.found("bob").save(), "name": "bob", "network": "n", "about": {}})
+    folder.close()
+    program = f"import sys\nfrom pushcen.cli import app\ntry:\n    app([{command!r}, sys.argv[1]])\n"
+    program += "except SystemExit as ended:\n"
+    program += "    print(ended.code, [name for name in ('torch', 'numba', 'grpc') if name in sys.modules])"
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
+        assert done.stdout.splitlines()[-1].endswith(" []"), done.stdout + done.stderr
+        WELL.write(tmp_path)

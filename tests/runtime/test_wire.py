@@ -28,6 +28,7 @@ MESSAGES = {
     "hello_1_3": Hello(
         major=1, minor=3, peer="ann/1", boot=3, holds=[Holding(generation=7, owner="bob", fingerprint=bytes(range(16)))]
     ),
+    "hello_1_5": Hello(major=1, minor=5, peer="ann/1", boot=3, agree=bytes(range(16)), varies={"training.lr": "0.01"}),
     "piece_1_1": Piece(
         envelope=header_bytes(Envelope("ann/1", "bob/1", 0, 7, 550, None), 5), data=b"model", progress=SIGNED
     ),

@@ -11,9 +11,10 @@ from pushcen.runtime.audit import audit_folders
 from pushcen.runtime.channels import Line
 from pushcen.runtime.local import free_ports
 from pushcen.runtime.options import RuntimeOptions
-from pushcen.runtime.peer import Setup, started
+from pushcen.runtime.peer import started
 from pushcen.runtime.security.authority import Authority
 from pushcen.runtime.security.identity import Certified
+from pushcen.runtime.setup import Setup
 
 from .tasks import tiny
 

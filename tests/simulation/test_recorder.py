@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pushcen import record
-from pushcen.methods import Independent, PushCen
+from pushcen.methods import AdPsgd, Independent, PushCen
 from pushcen.protocol import UNIT
 from pushcen.simulation import (
     EvaluationOptions,
@@ -173,3 +173,18 @@ def test_a_file_that_is_full_stays_as_it_is(tmp_path, monkeypatch):
     full, straight = ((tmp_path / name / "record" / "events.jsonl").read_bytes() for name in ("full", "straight"))
     assert 2_000 <= len(full) < 2_300
     assert straight.startswith(full)
+
+
+def test_the_head_has_how_labels_are_distributed(tmp_path):
+    run(tmp_path, horizon=1.0)
+    head = lines(tmp_path, "events.jsonl")[0]
+    assert len(head["labels"]) == 2
+    assert [sum(counts) for counts in zip(*head["labels"], strict=True)] == head["samples"]
+
+
+def test_exchanges_are_there_as_influence(tmp_path):
+    summary = run(tmp_path, horizon=3.0, method=AdPsgd())
+    moved = [line for line in lines(tmp_path, "events.jsonl")[1:] if line[0] == "x"]
+    exchanges = summary["exchanges"]
+    assert len(moved) == exchanges["answered"] + exchanges["completed"] > 0
+    assert all(line[2] != line[3] and line[4] == 5000 for line in moved)

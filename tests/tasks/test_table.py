@@ -13,7 +13,7 @@ from pushcen.methods import PushCen
 from pushcen.runs import Run, launch
 from pushcen.runs.forecast import forecast
 from pushcen.runtime.fingerprint import describe, difference
-from pushcen.runtime.peer import peer_config
+from pushcen.runtime.setup import peer_config
 from pushcen.tasks import DataOptions, ImageTask, TableTask
 from tests.data import patients
 

@@ -194,6 +194,31 @@ def test_nothing_is_wider_than_a_narrow_screen(exported, open_page):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_no_circle_is_cut_off(exported, open_page):
+    page = open_page(exported)
+    for width in (360, 800, 1300):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate("page.changed = true")
+        until(
+            page,
+            "!page.changed && page.network.width === document.querySelector('#network').getBoundingClientRect().width",
+        )
+        rims = page.evaluate(
+            "[page.network.width, page.network.height].map((side, axis) => page.network.places.map((place, number) =>"
+            "Math.min(place[axis], side - place[axis]) - MOST_SIZE * page.network.radius)).flat()"
+        )
+        assert len(rims) == 16
+        assert min(rims) >= 8, "the mark of the selected one is seven pixels around it"
+
+
+def test_a_card_has_the_labels_of_a_clients_data(folder, exported, open_page):
+    page = open_page(f"{exported}#t=2.5&client=3")
+    labels = json.loads(written(folder).read_text().split("\n", 1)[0])["labels"]
+    told = ", ".join(f"{label}: {counts[3]}" for label, counts in enumerate(labels))
+    assert page.get_attribute("#card .labels", "aria-label") == f"samples by label: {told}"
+    assert page.locator("#card .labels rect").count() == len(labels)
+
+
 def test_the_page_of_a_run_grows_with_it(folder, open_page, tmp_path):
     from pushcen.watch.server import serving
 

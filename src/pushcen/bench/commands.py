@@ -117,6 +117,9 @@ def runtime(
     rows = [(key.replace("_", " "), *(f"{found[model][key]:,}" for model in models)) for key in found["lenet"]]
     _show(as_json, found, "A push over TLS on loopback, beside bare gRPC", ("figure", *models.values()), rows)
     if not as_json:
+        through = found["hosted"]
+        rows = [(key.replace("_", " "), *(f"{through[model][key]:,}" for model in models)) for key in through["lenet"]]
+        _show(False, through, "The same through a host", ("figure", *models.values()), rows)
         share = found["training_run"]
         typer.echo(
             f"CPU of a training run: {share['network_cpu_share']:.1%} network, {share['ledger_cpu_share']:.1%} ledger"

@@ -39,24 +39,38 @@ def refound(
         int | None,
         typer.Option(min=1, help="Its number [the next]; for an authority that lost count."),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="What all run with from then on; may be repeated."),
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(help="present, or new: all begin from their task's first weights.")
+    ] = "present",
 ) -> None:
     """Found a network anew: all earlier mass is void, and the founders begin with one unit each.
 
-    The last resort, after an attack or when too many disks were lost. All other peers, and those that come back later,
-    go on with no mass, from their models as they are. It cannot be undone, but it can be done again.
+    The last resort, after an attack or when too many disks were lost; and how a method or model is changed for all
+    (--set). All other peers, and those that come back later, go on with no mass, from their models as they are. It
+    cannot be undone, but it can be done again.
     """
     from pushcen.errors import NetworkError, OptionError
     from pushcen.runtime.security.authority import Authority
 
-    keeper = Authority.open(authority)
-    if founders:
-        record = keeper.refound([name.strip() for name in founders.split(",")], generation)
+    if weights not in ("present", "new"):
+        raise OptionError(f"--weights {weights}: must be present or new")
+    keeper, new = Authority.open(authority), weights == "new"
+    changes = _changes(settings or [])
+    if founders or changes or new:
+        names = [name.strip() for name in founders.split(",")] if founders else keeper.generation().founders
+        record = keeper.refound(names, generation, changes, new_weights=new)
     elif keeper.generation().number and generation is None:
         record = keeper.newest_refound()
     else:
         raise OptionError("--founders NAME,NAME: is needed, as this network has not been founded anew before")
     now = keeper.generation()
     typer.echo(f"generation {now.number}, founded by {', '.join(now.founders)}; the record is in {authority}")
+    for key, value in now.settings.items():
+        typer.echo(f"    {key} = {value}")
     told = 0
     for address in to:
         try:
@@ -101,6 +115,25 @@ def audit(
             typer.echo("every quantum is somewhere")
     if not findings.sound:
         raise typer.Exit(1)
+
+
+def _changes(settings: list[str]) -> dict[str, str]:
+    """Read what is to be changed for all; mistakes in it are found here, as far as no code is named."""
+    from pushcen.config import load_config, parse_settings
+    from pushcen.errors import OptionError
+    from pushcen.runtime.network import WEIGHTS, check_settings
+
+    changes = {key: str(value) for key, value in parse_settings(settings).items()}
+    changes = {"method.name" if key == "method" else key: value for key, value in changes.items()}
+    try:
+        check_settings(changes, 1)
+    except ValueError as error:
+        raise OptionError(f"--set: {error}") from None
+    if WEIGHTS in changes:
+        raise OptionError("--set weights: say --weights new")
+    if changes and not any(":" in value for value in changes.values()):
+        load_config({}, parse_settings(settings))
+    return changes
 
 
 def tell(authority: "object", record: "object", address: str) -> None:

@@ -2,12 +2,14 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pushcen.cli.options import Set
+from pushcen.cli.watch import NoBrowser, WatchIt, recorded, watched
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,6 +59,13 @@ def peer(
         int | None, typer.Option(min=1, help="Into how many shares the data is divided [one for each founder].")
     ] = None,
     metrics: Metrics = "",
+    http: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Serve a page of this peer here, as 127.0.0.1:8080 (docs/watch.md)."),
+    ] = "",
+    http_token: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The token that whoever reads that page must have.")
+    ] = None,
     leave: Annotated[bool, typer.Option("--leave", help="Hand all mass over to others, then stop for good.")] = False,
     moved: Annotated[
         bool, typer.Option("--moved", help="The state folder was moved here for good: it is no backup.")
@@ -75,16 +84,22 @@ def peer(
     """
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # gRPC's own lines on every failed handshake would fill the log
     import asyncio
+    import logging
+
+    from pushcen.cli.watch import page_of_peer
+    from pushcen.errors import OptionError
+    from pushcen.runtime import logs
+
+    logs.set_up(log, log_format)
+    logging.getLogger("pushcen").info("loading PyTorch")
 
     import torch
 
-    from pushcen.errors import OptionError
-    from pushcen.runtime import logs
     from pushcen.runtime.gate import raise_descriptors
-    from pushcen.runtime.peer import Setup, peer_config, run_peer
+    from pushcen.runtime.peer import run_peer
     from pushcen.runtime.security.identity import Certified, Identity, Insecure
+    from pushcen.runtime.setup import Setup, peer_config
 
-    logs.set_up(log, log_format)
     raise_descriptors()
     if not task and not data:
         raise OptionError("TASK: is needed (or --data FILE, a table of this site)")
@@ -94,7 +109,8 @@ def peer(
         client = client or 0
         clients = clients or client + 1
     site = {"data.source": data, "data.columns": columns, "data.label": label}
-    config = peer_config(task, [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())])
+    given = [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())]
+    peer_config(task, given)  # whose mistakes come first
     if (certs is None) == (not insecure):
         raise OptionError("--certs FOLDER: is needed (or --insecure NAME, to try things out on one machine)")
     identity: Identity
@@ -110,12 +126,18 @@ def peer(
         client = names.index(identity.name) if identity.name in names else 0
     clients = clients or max(len(names), client + 1)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads())
-    setup = Setup(
-        identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method, config.training,
-        config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy, neighbours=config.neighbours,
-        staleness=config.staleness.in_units(float(config.seconds or 1)), sparsity=config.sparsity,
-    )  # fmt: skip
-    asyncio.run(run_peer(setup, events, leave=leave))
+    shown = page_of_peer(http, http_token)
+
+    def configure(changes: Mapping[str, str]) -> Setup:
+        config = peer_config(task, given, changes)
+        return Setup(
+            identity, config.task_function(), state, listen, tuple(join or ()), advertise, config.method,
+            config.training, config.runtime, config.seed, client, clients, metrics, certs, moved, proxy=proxy,
+            neighbours=config.neighbours, staleness=config.staleness.in_units(float(config.seconds or 1)),
+            sparsity=config.sparsity, shown=shown, configure=configure,
+        )  # fmt: skip
+
+    asyncio.run(run_peer(configure({}), events, leave=leave))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # without waiting for a compute event, which is undone
@@ -143,6 +165,8 @@ def up(
     events: Annotated[int, typer.Option(min=1, help="Compute events of each peer.")] = 20,
     folder: Annotated[Path | None, typer.Option(help="A new folder for everything [a temporary one].")] = None,
     timeout: Annotated[float, typer.Option(help="Give up after so many seconds.")] = 3600.0,
+    watch: WatchIt = False,
+    no_browser: NoBrowser = False,
     settings: Set = None,
 ) -> None:
     """Start a network on loopback, with certificates; show it live; stop it and audit its mass.
@@ -163,8 +187,8 @@ def up(
     from pushcen.protocol import UNIT
     from pushcen.runtime.audit import examine
     from pushcen.runtime.local import LocalNetwork
-    from pushcen.runtime.peer import peer_config
     from pushcen.runtime.run import write_run
+    from pushcen.runtime.setup import peer_config
 
     console = Console(highlight=False)
     given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 7)), "runtime.pause": "0.5"}
@@ -175,33 +199,34 @@ def up(
         raise OptionError(f"--folder {folder}: must be empty, or not exist")
     with console.status("making certificates ..."):
         network = LocalNetwork(folder, task, peers, events, given)
-    begun = time.monotonic()
-    try:
-        network.start()
-        with Live(_table(network), console=console, refresh_per_second=2) as live:
-            while not network.finished():
-                time.sleep(0.5)
-                live.update(_table(network))
-                if time.monotonic() - begun > timeout:
-                    raise NetworkError(f"not finished after {timeout:.0f} s; logs are in {folder}")
-            live.update(_table(network))
-    finally:
-        network.stop()
-    findings = examine([network.state(name) for name in network.names])
-    found = findings.mass
-    summary = write_run(network, config, found)
-    measure = read(summary)[0]
-    reached = _shown(measure, summary["final"][measure.name], 2)
-    console.print(f"{measure.title} {reached}, mean of {peers} peers, each on its own test data")
-    console.print(
-        f"mass: founded {found.founded / UNIT:g}, held {found.held / UNIT:.6f}, on links {found.on_links / UNIT:.6f}"
-    )
-    console.print(f"run folder: {folder}", soft_wrap=True)
-    if not findings.sound:
-        for sentence in (*findings.wrong, *findings.unseen):
-            console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
-        raise typer.Exit(1)
-    console.print("audit: every quantum is somewhere")
+    with watched([folder], on=watch, browser=not no_browser):
+        begun = time.monotonic()
+        with recorded(network, config, on=watch) as record:
+            try:
+                network.start()
+                with Live(_table(network), console=console, refresh_per_second=2) as live:
+                    while not network.finished():
+                        time.sleep(0.5)
+                        live.update(_table(network))
+                        if time.monotonic() - begun > timeout:
+                            raise NetworkError(f"not finished after {timeout:.0f} s; logs are in {folder}")
+                    live.update(_table(network))
+            finally:
+                network.stop()
+        findings = examine([network.state(name) for name in network.names])
+        found = findings.mass
+        summary = write_run(network, config, found, None if record is None else record.began)
+        measure = read(summary)[0]
+        reached = _shown(measure, summary["final"][measure.name], 2)
+        console.print(f"{measure.title} {reached}, mean of {peers} peers, each on its own test data")
+        held, on_links = found.held / UNIT, found.on_links / UNIT
+        console.print(f"mass: founded {found.founded / UNIT:g}, held {held:.6f}, on links {on_links:.6f}")
+        console.print(f"run folder: {folder}", soft_wrap=True)
+        if not findings.sound:
+            for sentence in (*findings.wrong, *findings.unseen):
+                console.print(f"[bold red]audit:[/] {escape(sentence)}", soft_wrap=True)
+            raise typer.Exit(1)
+        console.print("audit: every quantum is somewhere")
 
 
 def _shown(measure: "Measure", value: float | None, digits: int) -> str:

@@ -122,6 +122,7 @@ def _screen(said: "Status", found: "list[Problem]", more: dict[str, Any], now: f
         mark = one.state + (", in doubt" if one.in_doubt else "")
         table.add_row(*map(Text, (one.name, one.address, mark, ago(one.pushed), ago(one.took))))
     parts: list[Any] = [head, table if said.neighbours else Text("no neighbours")]
+    parts += [Text(f"{one.name} differs: {one.differs}", style="dim") for one in said.neighbours if one.differs]
     for problem in found:
         parts.append(f"[{_COLOURS[problem.level]}]{problem.level}[/]: {escape(problem.text)}")
         parts.append(f"    {escape(problem.hint)}")

@@ -10,7 +10,7 @@ from pushcen.learning.distillation import DistillationUpdate
 from pushcen.learning.event_steps import Batches, FitLearner
 from pushcen.learning.exchange import ExchangeUpdate, LocalMomentumUpdate
 from pushcen.learning.gossip import ModuloUpdate, ReplicaGossipUpdate
-from pushcen.learning.held_out import label_shares
+from pushcen.learning.held_out import label_counts, label_shares
 from pushcen.learning.learner import Learner
 from pushcen.learning.metrics import correct, metric_names, pooled
 from pushcen.learning.numerators import NumeratorUpdate, ReplicaUpdate, RunningSumsUpdate
@@ -63,6 +63,7 @@ __all__ = [
     "codec_named",
     "correct",
     "freeze_lora_a",
+    "label_counts",
     "label_shares",
     "load_task",
     "load_weights",

@@ -73,6 +73,24 @@ def label_shares(learner: "Learner") -> dict[int, float] | None:
     return {int(label): count / total for label, count in sorted(found.items())}
 
 
+def label_counts(samples: Samples) -> dict[int, int] | None:
+    """Return how many samples have each label, where that can be told without looking at the samples: of tensors.
+
+    >>> label_counts((torch.zeros(4, 2), torch.tensor([0, 2, 2, 2])))
+    {0: 1, 2: 3}
+    """
+    if isinstance(samples, ClientData):
+        labels = samples.labels[samples.rows]
+    elif isinstance(samples, tuple) and len(samples) == 2 and isinstance(samples[1], torch.Tensor):
+        labels = samples[1]
+    else:
+        return None
+    if labels.is_floating_point() or labels.is_complex() or labels.ndim != 1:
+        return None
+    found, counts = torch.unique(labels, return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
 def _subset(samples: Samples, rows: torch.Tensor) -> Samples:
     if isinstance(samples, LoaderSamples):
         return LoaderSamples(_subset(samples.dataset, rows), samples.collate, samples.batch)

@@ -119,6 +119,19 @@ class Sender(Epochs):
         """
         return inf if self.most is None else self.most - self.sent.get(peer, 0) + self.confirmed.get(peer, 0)
 
+    def awaits(self, name: str) -> bool:
+        """Return whether something that was sent to a peer is not confirmed as credited, where that is followed.
+
+        >>> from pushcen.protocol import UNIT, Peer
+        >>> a, b = Peer.found("a"), Peer.found("b")
+        >>> a.most = UNIT
+        >>> _ = a.begin(), a.finish([b.contact], payload=None)
+        >>> a.awaits("b"), a.awaits("c")
+        (True, False)
+        """
+        peer = PeerId(f"{name}/{self.latest_epoch(name)}")
+        return self._is_open(peer) and self.sent.get(peer, 0) > self.confirmed.get(peer, 0)
+
     def _takers(self, contacts: Sequence[Contact]) -> Sequence[Contact]:
         """Return those of `contacts` that new mass may go to."""
         if self.closed or self._latest is not None:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from pushcen.runtime.audit import audit_folders
     from pushcen.runtime.kept import weights_of
     from pushcen.runtime.options import RuntimeOptions
-    from pushcen.runtime.peer import Setup, run_peer
+    from pushcen.runtime.peer import run_peer
     from pushcen.runtime.security.authority import Authority
     from pushcen.runtime.security.identity import Certified
+    from pushcen.runtime.setup import Setup
 
 __all__ = ["Authority", "Certified", "RuntimeOptions", "Setup", "audit_folders", "run_peer", "weights_of"]
 if not TYPE_CHECKING:
@@ -25,7 +26,7 @@ if not TYPE_CHECKING:
             "Authority": "pushcen.runtime.security.authority",
             "Certified": "pushcen.runtime.security.identity",
             "RuntimeOptions": "pushcen.runtime.options",
-            "Setup": "pushcen.runtime.peer",
+            "Setup": "pushcen.runtime.setup",
             "audit_folders": "pushcen.runtime.audit",
             "run_peer": "pushcen.runtime.peer",
             "weights_of": "pushcen.runtime.kept",

@@ -1,7 +1,9 @@
 """The caller's side: channels to neighbours, hellos, gossip, and pushes that nobody waits for."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -14,7 +16,7 @@ from pushcen.protocol.messages import check_id
 from pushcen.protocol.wire import header_bytes
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.gate import Budget
-from pushcen.runtime.line import Line
+from pushcen.runtime.line import OPTIONS, Line, short
 from pushcen.runtime.members import hosts_of
 from pushcen.runtime.network import ANY, check_name
 from pushcen.runtime.node import PeerNode
@@ -22,7 +24,7 @@ from pushcen.runtime.offers import Offers
 from pushcen.runtime.reach.bridges import Bridges
 from pushcen.runtime.shared import Refusal, Shared
 from pushcen.runtime.wire import Hello
-from pushcen.runtime.wire.pieces import write_piece
+from pushcen.runtime.wire.pieces import cut, write_piece
 
 OUTCOMES = {
     "news", "old", "malformed", "oversized", "payload", "mass", "epoch", "rate", "busy", "timeout", "run", "version",
@@ -31,20 +33,16 @@ OUTCOMES = {
 """What may become of a push that is answered. Anything else that a receiver says counts as one thing: other."""
 _USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference", "unasked")  # refusals that need no words
 _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # refusals of a reference that may pass
-_ERRORS = (grpc.aio.AioRpcError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
-_OPTIONS = [
-    ("grpc.enable_retries", 0),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.max_receive_message_length", 4 << 20),
-    ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-]
+_ERRANDS = 4  # of those whom no line is kept to, how many are called at a time
+_ERRORS = (grpc.aio.AioRpcError, grpc.aio.UsageError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 
 
 class Channels:
-    """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits."""
+    """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits.
+
+    Among many peers lines are kept to some, by `Members.near`. The others are called, few at a time, when there is
+    something to say to them, and then hung up on.
+    """
 
     def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
         self._node, self._me, self._identity, self._settings = node, me, shared.identity, shared.settings
@@ -52,24 +50,33 @@ class Channels:
         self._lines: dict[str, Line] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, dict[tuple[int, int], Envelope]] = {}
+        self._errands, self._called = asyncio.Semaphore(_ERRANDS), Counter[str]()
         self._budget = Budget(self._settings.memory_mb << 20)
         self._room = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
-        self._proxy: list[tuple[str, Any]] = [proxy]
-        self._bridges = Bridges(shared, self.open, lambda: node.address)
+        alive = ("grpc.keepalive_time_ms", int(self._settings.keepalive * 1000))
+        self._more: list[tuple[str, Any]] = [proxy, alive]
+        self._bridges = Bridges(shared, self.open, lambda: node.tunnels)
 
     def open(self, address: str, name: str) -> grpc.aio.Channel:
         """Open a channel to the peer of this name, where it listens, or through those who host it."""
         place = self._bridges.address(name) if hosts_of(address) else address
-        return self._identity.channel(place, name, [*_OPTIONS, *self._proxy])
+        return self._identity.channel(place, name, [*OPTIONS, *self._more])
 
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""
         if name not in self._asking:
-            task = self._asking[name] = self._spawn(self._ask(name))
+            task = self._asking[name] = self._spawn(self._on_line(name, partial(self._ask, name)))
             task.add_done_callback(lambda _: self._asking.pop(name, None))
         return self._asking[name]
+
+    async def ask_all(self, timeout: float) -> None:
+        """Say hello to everybody, and wait no longer than `timeout` for those that are asked at a time."""
+        asked = [self.ask(name) for name in self._members.all]
+        others = sum(not self._members.near(name) for name in self._members.all)
+        if asked:
+            await asyncio.wait(asked, timeout=timeout * (1 + -(-others // _ERRANDS)))
 
     async def greet(self, address: str, name: str = ANY) -> Hello | None:
         """Say hello to whoever listens at an address, to learn its name; or to a peer of that name, if it is there."""
@@ -81,8 +88,8 @@ class Channels:
             self._seen.answered(address)
             return hello
         except _ERRORS as error:
-            self._seen.unanswered(address, _short(error))
-            self._log.seldom(f"join {address}", "no answer yet", address=address, text=_short(error))
+            self._seen.unanswered(address, short(error))
+            self._log.seldom(f"join {address}", "no answer yet", address=address, text=short(error))
             return None
         finally:
             await channel.close()
@@ -103,6 +110,9 @@ class Channels:
 
     async def gossip(self, name: str) -> None:
         """Exchange news with a peer; pass on what it turns out not to have."""
+        await self._on_line(name, partial(self._gossip, name))
+
+    async def _gossip(self, name: str) -> None:
         try:
             line = self._line(name)
             news = await line.gossip(self._node.news(), self._settings.hello_timeout)
@@ -110,7 +120,7 @@ class Channels:
             if (more := self._node.news(news.have)).records:
                 await line.gossip(more, self._settings.hello_timeout)
         except _ERRORS as error:
-            self._log.seldom(f"gossip {name}", "no news", neighbour=name, text=_short(error))
+            self._log.seldom(f"gossip {name}", "no news", neighbour=name, text=short(error))
 
     async def drain(self, timeout: float) -> None:
         """Wait for pushes that are under way."""
@@ -119,17 +129,21 @@ class Channels:
             await asyncio.wait(pending, timeout=timeout)
 
     async def tidy(self) -> None:
-        """Hang up on those that are not known any more."""
-        for name in [name for name in self._lines if name not in self._members.all]:
-            await self._lines.pop(name).close()
+        """Hang up on those that are not known any more, or that no line is kept to and nothing is said to."""
+        for name in list(self._lines):
+            if name not in self._members.all:
+                await self._lines.pop(name).close()
+            else:
+                self._hang_up(name)
+        self._bridges.keep(self._lines)
 
     async def close(self) -> None:
         """Hang up on all."""
         for task in list(self._tasks):
             task.cancel()
-        for line in self._lines.values():
-            await line.close()
-        self._lines.clear()
+        await self.drain(1.0)
+        for name in list(self._lines):
+            await self._lines.pop(name).close()
         await self._bridges.close()
 
     async def _ask(self, name: str) -> None:
@@ -138,19 +152,43 @@ class Channels:
             return
         member.tried = monotonic()
         try:
-            hello = await self._line(name).hello(
-                self._node.hello(member.contact, name=name), self._settings.hello_timeout
-            )
+            hello = await self._line(name).hello(self._node.first_hello(name), self._settings.hello_timeout)
             self._node.answered(name, hello)
         except _ERRORS as error:
             self._silent(name, error)
 
     async def _deliver(self, name: str) -> None:
         try:
-            while waits := self._waiting[name]:
-                await self._push(name, waits.pop(next(iter(waits))))
+            await self._on_line(name, partial(self._push_all, name))
         finally:
             del self._waiting[name]
+
+    async def _push_all(self, name: str) -> None:
+        while waits := self._waiting[name]:
+            await self._push(name, waits.pop(next(iter(waits))))
+
+    async def _on_line(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something with a peer: at once if a line is kept to it, else in its turn, and hang up after that."""
+        if self._members.near(name):
+            await self._call(name, work)
+        else:
+            async with self._errands:
+                await self._call(name, work)
+
+    async def _call(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._called[name] += 1
+        try:
+            await work()
+        finally:
+            self._called[name] -= 1
+            if not self._called[name]:
+                del self._called[name]
+            self._hang_up(name)
+
+    def _hang_up(self, name: str) -> None:
+        """Hang up, unless a line is kept or in use."""
+        if name in self._lines and not self._called[name] and not self._members.near(name):
+            self._spawn(self._lines.pop(name).close(self._settings.push_timeout))
 
     async def _push(self, name: str, envelope: Envelope) -> None:
         payload = envelope.payload[envelope.part]
@@ -160,6 +198,8 @@ class Channels:
         try:
             if envelope.sender != self._me.peer.me:
                 return  # it is of an earlier epoch, whose mass counts no more
+            if envelope.part == ANSWER and not self._is_there(name, envelope):
+                await self._ask(name)  # who asks need not have been asked
             if not self._is_there(name, envelope) or not (
                 self._line(name).is_ready() or await self._line(name).ready(self._settings.hello_timeout)
             ):
@@ -175,12 +215,14 @@ class Channels:
             outcome = hello.refusal or ("news" if hello.news else "old")
             outcome = outcome if outcome in OUTCOMES else "other"
             self._metrics.pushes.labels(outcome).inc()
+            self._seen.facts.pushed(name, len(payload), outcome)
             if outcome == "news":
                 self._seen.took.note(name)
             if hello.refusal and hello.refusal not in _USUAL:
                 self._log.seldom(f"push {name}", "a push was refused", neighbour=name, text=hello.text)
         except _ERRORS as error:
             self._metrics.pushes.labels("doubt").inc()
+            self._seen.facts.pushed(name, len(payload), "doubt")
             self._silent(name, error)
         finally:
             self._budget.give(len(payload))
@@ -194,7 +236,8 @@ class Channels:
         if member is None or (held := offers.find(fingerprint)) is None:
             return False
         try:
-            pieces = self._parts(b"", held.payload.data, held.offer.signed.SerializeToString())
+            word = held.offer.signed.SerializeToString()
+            pieces = cut(b"", held.payload.data, word, self._settings.chunk_kb << 10)
             self._metrics.bytes.labels("out").inc(len(held.payload))
             self._metrics.references.labels("out").inc()
             hello = await line.reference(pieces, self._settings.push_timeout)
@@ -209,20 +252,16 @@ class Channels:
 
     def _pieces(self, envelope: Envelope, data: bytes) -> AsyncIterator[bytes] | bytes:
         header, word = header_bytes(envelope, len(data)), self._me.progress().SerializeToString()
-        if len(data) <= self._settings.chunk_kb << 10:
+        if len(data) <= (size := self._settings.chunk_kb << 10):
             return write_piece(header, data, word)
-        return self._parts(header, data, word)
-
-    async def _parts(self, header: bytes, data: bytes, word: bytes) -> AsyncIterator[bytes]:
-        """Yield a payload in pieces, of which the first has header and word."""
-        size, view = self._settings.chunk_kb << 10, memoryview(data)
-        yield write_piece(header, view[:size], word)
-        for begin in range(size, len(view), size):
-            yield write_piece(b"", view[begin : begin + size])
+        return cut(header, data, word, size)
 
     def _is_there(self, name: str, envelope: Envelope) -> bool:
-        contact = self._members.contact(name)
-        return contact is not None and contact.peer == envelope.receiver
+        """Return whether a peer is who an envelope is for; of those whom no line is kept to, one that answers."""
+        member = self._members.all.get(name)
+        if member is None or member.contact is None or member.contact.peer != envelope.receiver:
+            return False
+        return not member.failures or self._members.near(name)
 
     def _failed(self, envelope: Envelope) -> None:
         """Take back what an envelope added of which no byte has left."""
@@ -231,8 +270,8 @@ class Channels:
             self._me.peer.failed(envelope)
 
     def _silent(self, name: str, error: BaseException) -> None:
-        self._seen.unanswered(name, _short(error))
-        self._log.seldom(f"silent {name}", "no answer", neighbour=name, text=_short(error))
+        self._seen.unanswered(name, short(error))
+        self._log.seldom(f"silent {name}", "no answer", neighbour=name, text=short(error))
         if self._members.silent(name, monotonic()):
             self._log.say("left out of the view", neighbour=name)
 
@@ -258,9 +297,3 @@ class Channels:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             self._log.seldom(f"bug {error!r:.200}", "a task failed", text=repr(error))
-
-
-def _short(error: BaseException) -> str:
-    if isinstance(error, grpc.aio.AioRpcError):
-        return f"{error.code().name}: {error.details()}"[:300]
-    return str(error)[:300] or type(error).__name__

@@ -79,14 +79,14 @@ class Driver:
     def _moved(self, hosts: list[str]) -> None:
         """Tell everybody through whom this peer is reached now."""
         self.node.address = "@" + ",".join(hosts) if hosts else ""
-        for member in self._members.online():
+        for member in self._members.neighbours():
             self.channels.ask(member.name)
 
     async def _live(self, events: int | None, leave: bool) -> None:
         me, members, settings, peer = self.me, self._members, self.shared.settings, self.me.peer
         leave = leave or (peer.status == "leaving" and not me.stale)
         if peer.boot > 1 and members.all:  # a copy of an older state is found out before it pushes anything
-            await asyncio.wait([self.channels.ask(name) for name in members.all], timeout=settings.hello_timeout)
+            await self.channels.ask_all(settings.hello_timeout)
         waited = monotonic()
         while len(members.online()) < settings.start_with and monotonic() - waited < settings.start_timeout:
             if me.stale:
@@ -132,13 +132,15 @@ class Driver:
             farewell = peer.leave()
             await me.commit()
             self._log.say("leaving", held=peer.held / UNIT)
+            self.shared.seen.facts.visited("says farewell")
         else:
             farewell = peer.farewell()
         me.keep(self.shared.identity.sign(farewell_fields(farewell)))
         payloads = await self.trainer.encode(self._heirs())
         served = -1e9
         while not peer.gone:
-            await asyncio.gather(*(self.channels.ask(member.name) for member in members.online()))
+            names = [name for name in members.all if members.near(name) or me.awaits(name)]
+            await asyncio.gather(*map(self.channels.ask, [name for name in names if not members.all[name].failures]))
             heirs = self._heirs()
             if (peer.held and heirs) or (peer.unsettled and monotonic() - served > _SERVE_EVERY):
                 served = monotonic()
@@ -152,15 +154,16 @@ class Driver:
             if me.stale:
                 return False
         await me.commit()
-        for name in [member.name for member in members.online()]:
+        for name in [member.name for member in members.neighbours()]:
             await self.channels.gossip(name)
         self._log.say("left", peer_id=peer.me)
         return True
 
     def _heirs(self) -> list[Contact]:
-        """List those who answer."""
-        return [member.contact for member in self._members.online() if member.contact]
+        """List those whom a line is kept to, and who answer."""
+        return [member.contact for member in self._members.neighbours() if member.contact]
 
     def _unsettled(self) -> list[Contact]:
         """List those who answer and to whom mass is in doubt."""
-        return [contact for contact in self._heirs() if contact.peer in self.me.peer.unsettled]
+        contacts = [member.contact for member in self._members.online() if member.contact]
+        return [contact for contact in contacts if contact.peer in self.me.peer.unsettled]

@@ -35,6 +35,8 @@ class DurablePeer:
         self.offers = offers  # its references, if the method's move
         self.records, self.claims = Records(shared.identity), Claims(shared.identity)
         self.stale = ""  # why this peer needs a new epoch, if it does
+        self.settings: Mapping[str, str] = {}  # of the generation that it is set up for
+        self.about: Mapping[str, str] = {}  # what must agree there
         self.track: Any = None  # how its scores have gone, as `Track.plain` says it
         self.past: list[dict[str, Any]] = []  # the books of what this peer left, and of earlier generations
         self.unheard: list[Signed] = []  # records to spread at once
@@ -93,6 +95,7 @@ class DurablePeer:
             values |= {"track": self.track} if self.track is not None else {}
             values |= {"past": past} if past is not self.past else {}
             values |= {"inode": self.store.inode()} if anew else {}  # it is nobody's copy any more
+            values |= {"about": dict(self.about)} if anew and self.about else {}
             with self._metrics.commit.time():
                 await self._shared.on_disk(self._ledger, lambda: self._write(values, files))
             if self.offers is not None:
@@ -198,6 +201,10 @@ class DurablePeer:
     def owed(self, name: str) -> bool:
         """Return whether there is mass on the link to a peer that it may not have."""
         return self.peer.owes(name)
+
+    def awaits(self, name: str) -> bool:
+        """Return whether something was sent to a peer that it has not confirmed yet."""
+        return self.peer.awaits(name)
 
     def renew(self, why: str) -> None:
         """Note that this peer runs on an older copy of its state, or was forgotten: it needs a new epoch."""

@@ -10,6 +10,7 @@ from pushcen.errors import NetworkError, ProtocolError
 from pushcen.learning import Learner
 from pushcen.protocol import UNIT, Peer, epoch_of, name_of
 from pushcen.protocol.messages import check_id, peer_id
+from pushcen.runtime.changes import NewSettings
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.fingerprint import difference
@@ -46,12 +47,14 @@ class NextEpoch:
         state = learner.save(whole=False)
         files = await asyncio.get_running_loop().run_in_executor(None, store.save, state.tensors)
         known, client = await self.ask_first(), self._me.client
+        self._check_settings()
         if own := self._claims.own.epoch:
             self._log.warn("this peer's state was lost; it joins with no mass", known=own)
         await self._me.commit(state.plain, files, lambda: Client(self._next(known), learner, client.rng))
 
     async def renew(self) -> None:
         """Go on in a new epoch, with the model as it is: with no mass, or as a founder of a new generation."""
+        self._check_settings()
         me, learner, old = self._me, self._me.learner, self._me.peer
         state = learner.save(whole=False)
         learner.restore(state)  # without what was folded, which was the old epoch's
@@ -61,7 +64,7 @@ class NextEpoch:
             await self.ask_again()
 
         def become() -> Client[Learner]:
-            if self._records.next != asked:
+            if self._records.next != asked or dict(self._records.newest.settings) != dict(me.settings):
                 return before  # a newer generation came meanwhile, of which nobody was asked
             return Client(self._next(), learner, before.rng)
 
@@ -89,7 +92,7 @@ class NextEpoch:
                 asked.remove(address)
                 known = max(known, self._said(hello))
                 if hello.refusal == "run":
-                    text = difference(self._node.about, hello.about)
+                    text = difference(self._node.about, hello.about, usual=self._node.usual)
                     differ = f"{hello.peer} at {address} runs something else: {text}"
                 else:
                     agree += 1
@@ -106,8 +109,13 @@ class NextEpoch:
         members = self._members
         known = {self._node.address, *members.addresses().values()}
         addresses = sorted({*self._join, *members.lost.values()} - known)
-        asked = asyncio.gather(*map(self._channels.ask, members.all), self._greet(addresses))
-        await asyncio.wait([asked], timeout=2 * self._timeout)
+        await asyncio.gather(self._channels.ask_all(2 * self._timeout), self._greet(addresses))
+
+    def _check_settings(self) -> None:
+        """Enter no generation with settings other than its own."""
+        newest, record = self._records.newest, self._records.refound
+        if record is not None and dict(newest.settings) != dict(self._me.settings):
+            raise NewSettings(record)
 
     def _next(self, above: int = 0) -> Peer:
         """Make the peer that this one goes on as: in the newest generation, in an epoch later than all that are known

@@ -30,7 +30,7 @@ class Exchanging:
             )
         update.keep_apart()
         self._me, self._channels, self._update = me, channels, update
-        self._log, self._metrics = shared.log, shared.metrics
+        self._log, self._metrics, self._facts = shared.log, shared.metrics, shared.seen.facts
         self._thread = ThreadPoolExecutor(1, "exchanges")
         self._asked: dict[tuple[PeerId, int], None] = {}  # whom, under which number
         self._tasks: set[asyncio.Task[None]] = set()
@@ -75,6 +75,7 @@ class Exchanging:
             answer = await run(self._thread, self._update.answer, payload, *terms)
             self._metrics.exchanges.labels("answered").inc()
             self._channels.send([answer_to(envelope, answer)])
+        self._facts.moved(name_of(envelope.sender), terms[0])
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

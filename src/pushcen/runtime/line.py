@@ -8,6 +8,17 @@ import grpc
 
 from pushcen.runtime.wire import SERVICE, Hello, News
 
+OPTIONS = [
+    ("grpc.enable_retries", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.max_receive_message_length", 4 << 20),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),  # as many as it takes
+]
+"""Of every channel: what is lost is said at once, and a connection that hangs is found out."""
+
 
 class Line:
     """A channel to one neighbour, and its calls."""
@@ -57,3 +68,10 @@ class Line:
     async def close(self, grace: float | None = None) -> None:
         """Hang up, after so many seconds if calls are under way."""
         await self._channel.close(grace)
+
+
+def short(error: BaseException) -> str:
+    """Return what went wrong with a call, in short."""
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"[:300]
+    return str(error)[:300] or type(error).__name__

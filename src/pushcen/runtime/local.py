@@ -37,6 +37,7 @@ class LocalNetwork:
         *,
         founders: Sequence[str] | None = None,
         metrics: bool = False,
+        hidden: int = 0,
         program: Sequence[str] = ("-m", "pushcen"),
     ) -> None:
         self.folder = folder
@@ -47,6 +48,7 @@ class LocalNetwork:
         ports = free_ports(2 * peers)
         self.addresses = {name: f"127.0.0.1:{port}" for name, port in zip(self.names, ports, strict=False)}
         self.metrics = dict(zip(self.names, ports[peers:], strict=True)) if metrics else {}
+        self.hidden = self.names[peers - hidden :]  # the last ones, which only dial out
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._program = list(program)
         self._task, self._events, self._settings = task, events, dict(settings or {})
@@ -57,10 +59,10 @@ class LocalNetwork:
         """Start some peers, or all of them."""
         for name in names or self.names:
             at = self.names.index(name)
-            joins = [
-                self.addresses[self.names[other]] for other in {0, 1, at - 1} if other != at and other < len(self.names)
-            ]
-            command = [sys.executable, *self._program, "peer", self._task, "--listen", self.addresses[name]]
+            near = [self.names[other] for other in {0, 1, at - 1} if other != at and other < len(self.names)]
+            joins = [self.addresses[other] for other in near if other not in self.hidden]
+            command = [sys.executable, *self._program, "peer", self._task]
+            command += [] if name in self.hidden else ["--listen", self.addresses[name]]
             command += ["--certs", str(self.folder / "authority" / name), "--state", str(self.state(name))]
             command += [word for address in joins for word in ("--join", address)]
             command += ["--client", str(at), "--clients", str(len(self.names))]

@@ -43,7 +43,7 @@ class Meeting:
         members, settings = self._members, self._settings
         wait, next_join = settings.retry_first, 0.0
         while True:
-            for name in members.due(monotonic()):
+            for name in members.due(monotonic(), self._me.awaits):
                 self._channels.ask(name)
             if monotonic() >= next_join:
                 alone = not members.online()
@@ -72,7 +72,7 @@ class Meeting:
         last = monotonic() - every
         while True:
             self.read_records()
-            online = [member.name for member in self._members.online()]
+            online = [member.name for member in self._members.neighbours()]
             if me.unheard:
                 me.unheard.clear()
                 await me.commit()

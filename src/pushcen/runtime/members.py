@@ -1,4 +1,4 @@
-"""Whom a peer knows, who of them answers, and whom it pushes to: a bounded part of the network, kept by gossip.
+"""Whom a peer knows, who of them answers, and whom it keeps lines to and pushes to: bounded, and kept by gossip.
 
 Pure bookkeeping: the time is passed in, and so is the random generator. Times are those of a monotonic clock.
 """
@@ -17,8 +17,12 @@ from pushcen.runtime.options import RuntimeOptions
 from pushcen.runtime.security.trust import Fields
 from pushcen.runtime.wire import Signed
 
+FEW = 16
+"""Others up to which a peer keeps a line to each; of more, to some, which are exchanged one after the other."""
+_SPARE = 4  # lines that it keeps beside those that it needs
 _REFUSED = 16  # references that a member would not take and that are remembered
 _EXCHANGE = 0.1  # how likely a push exchanges one of the view for another
+_SELDOM = 6  # how much longer nothing may be heard of somebody to whom no line is kept
 _HOSTS = 8  # through whom a peer may be reached, at most
 _ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
@@ -38,6 +42,7 @@ class Member:
     next_try: float = 0.0
     failures: int = 0
     refusal: str = ""  # why it will not have us
+    varies: dict[str, str] = field(default_factory=dict)  # what it does in its own way, by its word
     holds: dict[ReferenceName, bytes] = field(default_factory=dict)  # references, with fingerprints, by its last word
     refuses: set[bytes] = field(default_factory=set)  # fingerprints of references that it would not take
 
@@ -54,6 +59,29 @@ class Members:
         self._rng = rng
         self.policy: NeighbourPolicy[str] | None = None  # which of the view are picked, if not any
         self._view: list[str] = []
+        self._lines = settings.view + settings.hosts + _SPARE
+        self._near: set[str] = set()  # of many, those whom a line is kept to
+        self._exchanged = -1e9  # when one of them last made room for another
+
+    def keep_lines(self, receivers: int) -> None:
+        """Keep as many lines as it takes to push to so many at a time (0: to the whole view), if there are many others.
+
+        >>> members = Members("me", RuntimeOptions(hosts=2), Random(0))
+        >>> members.keep_lines(receivers=10)
+        >>> for at in range(40):
+        ...     _ = members.meet(f"p{at}", f"192.0.2.{at}:7000", 0.0)
+        >>> sum(map(members.near, members.all))
+        16
+        """
+        self._lines = min(receivers or self._settings.view, self._settings.view) + self._settings.hosts + _SPARE
+
+    def near(self, name: str) -> bool:
+        """Return whether a line is kept to a peer."""
+        return len(self.all) <= FEW or name in self._near
+
+    def neighbours(self) -> list[Member]:
+        """List those whom a line is kept to, and whose last try was answered."""
+        return [member for member in self.online() if self.near(member.name)]
 
     def online(self) -> list[Member]:
         """List those whose last try was answered."""
@@ -65,7 +93,7 @@ class Members:
 
     def draw(self, k: int) -> list[str]:
         """Return up to `k` names (0: all) of the view, which changes slowly; those that do not answer are not in it."""
-        online = {member.name for member in self.online()}
+        online = {member.name for member in self.neighbours()}
         view = [name for name in self._view if name in online]
         if view and self._rng.random() < _EXCHANGE:
             view.pop(self._rng.randrange(len(view)))
@@ -84,6 +112,7 @@ class Members:
                 return None
             member = self.all[name] = Member(check_name(name), check_place(address), next_try=now)
             self.lost.pop(name, None)
+            self._choose_near(now)
         elif member.address != address:
             member.address = check_place(address)
             member.next_try, member.failures = now, max(1, member.failures)
@@ -134,6 +163,7 @@ class Members:
         member.refusal = refusal[:500]  # it is the other's text
         wait = min(settings.retry_first * 2 ** min(member.failures - 1, 30), settings.retry_last)
         member.next_try = now + wait * (0.5 + self._rng.random())
+        self._near.discard(name)
         if member.failures >= settings.give_up:
             self.lost[name] = self.all.pop(name).address
             if len(self.lost) > settings.known:
@@ -141,16 +171,25 @@ class Members:
             return True
         return False
 
-    def due(self, now: float) -> list[str]:
-        """Return whom to say hello to: silent ones whose time has come, and those not heard from for long."""
+    def due(self, now: float, awaits: Callable[[str], bool] = lambda _: False) -> list[str]:
+        """Return whom to say hello to: silent ones whose time has come, and those not heard from for long.
+
+        Of those whom no line is kept to, only who has something that it `awaits` word of.
+        """
         quiet = self._settings.hello_every
-        return [
-            member.name
-            for member in self.all.values()
-            if now >= member.next_try
-            and now - member.tried >= min(quiet, 0.2)
-            and (member.failures or not member.contact or now - member.answered > quiet)
-        ]
+        if now - self._exchanged >= quiet:
+            self._exchange(now)
+        self._choose_near(now)
+
+        def is_due(member: Member) -> bool:
+            if now < member.next_try or now - member.tried < min(quiet, 0.2):
+                return False
+            near = self.near(member.name)
+            silent = member.failures or not member.contact
+            wait = quiet if near else _SELDOM * quiet
+            return bool(silent or now - member.answered > wait) and (near or awaits(member.name))
+
+        return [member.name for member in self.all.values() if is_due(member)]
 
     def restart(self, now: float) -> None:
         """Forget how others showed themselves, and ask them all again: a new generation has begun."""
@@ -174,6 +213,28 @@ class Members:
     def addresses(self) -> dict[str, str]:
         """Return names and addresses, to start from after a restart."""
         return {member.name: member.address for member in self.all.values()}
+
+    def _exchange(self, now: float) -> None:
+        """Keep a line to another one in place of one of those that there are, whoever it is: so all are met again."""
+        others = self._others(now)
+        self._exchanged = now
+        if len(self.all) > FEW and others and len(self._near) >= self._lines:
+            self._near.remove(self._rng.choice(sorted(self._near)))
+            self._near.add(self._rng.choice(others))
+
+    def _choose_near(self, now: float) -> None:
+        """Choose whom lines are kept to, where some are missing: those first that were not found silent."""
+        self._near.intersection_update(self.all)
+        if len(self.all) <= FEW or len(self._near) >= self._lines:
+            return
+        others = self._others(now)
+        self._rng.shuffle(others)
+        others.sort(key=lambda name: self.all[name].failures > 0)
+        self._near.update(others[: self._lines - len(self._near)])
+
+    def _others(self, now: float) -> list[str]:
+        """List those whom no line is kept to and who may be tried."""
+        return sorted(name for name, one in self.all.items() if name not in self._near and now >= one.next_try)
 
     def _make_room(self, owed: Callable[[str], bool]) -> bool:
         silent = [member.name for member in self.all.values() if member.failures and not owed(member.name)]

@@ -36,6 +36,7 @@ class Metrics:
 
     def __init__(self, peer: str) -> None:
         self.registry = registry = CollectorRegistry()
+        self._server: WSGIServer | None = None
         Gauge("pushcen_peer_info", "Which peer this is.", ["peer"], registry=registry).labels(peer).set(1)
         self.bytes = _Counters(
             "pushcen_payload_bytes", "Payload bytes, by direction.", ["direction"], registry=registry
@@ -102,8 +103,16 @@ class Metrics:
             server = make_server(host, int(port), make_wsgi_app(self.registry), kind, _Request)
         except OSError as error:
             raise AddressError(f"metrics = {address}: cannot be listened on: {error.strerror or error}") from error
+        self._server = server
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return int(server.server_port)
+
+    def close(self) -> None:
+        """Serve them no more."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
 
 
 class _Server(ThreadingMixIn, WSGIServer):

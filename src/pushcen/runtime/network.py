@@ -22,6 +22,10 @@ ANY = "any"
 """Every certificate holds for this name, too: with it is called who is not known by name yet."""
 FIRST_EPOCH = 1
 """The epoch in which a founder holds its mass. All others are taken from the clock."""
+WEIGHTS = "weights"
+"""The setting that has the number of the newest generation that began from new weights."""
+_MAY_CHANGE = re.compile(r"(method|training|sparsity)(\.[a-z][a-z0-9_]{0,40}){1,3}|task\.model")
+_MOST_SETTINGS, _LONGEST = 64, 200  # and how long a value may be
 SHIFT = 48  # bits of an epoch below its generation: milliseconds until the year 10,889
 MOST = LIMIT >> SHIFT
 
@@ -78,7 +82,8 @@ class Generation:
 
     number: int
     founders: tuple[str, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What all peers run with from then on, whatever their own config says; `WEIGHTS`, if they began from new ones."""
 
     @property
     def first(self) -> int:
@@ -117,11 +122,33 @@ class Generation:
                 raise ValueError(f"generation = {number!r:.40}: must be a whole number from 1 to {MOST}")
             if not isinstance(founders, list) or len(set(founders)) != len(founders) or not founders:
                 raise ValueError("founders: must be one or more names, each once")
-            if not isinstance(settings, dict):
-                raise ValueError("settings: must be a table")
-            return cls(number, tuple(map(check_name, founders)), settings)
+            return cls(number, tuple(map(check_name, founders)), check_settings(settings, number))
         except (KeyError, TypeError, ValueError) as error:
             raise CertificateError(f"a refound that is not well-formed: {error}") from error
+
+
+def check_settings(settings: Any, number: int) -> dict[str, str]:
+    """Take settings for what the record on a generation of this number may change, if they are.
+
+    >>> check_settings({"method.clusters": "16"}, 1)
+    {'method.clusters': '16'}
+    >>> check_settings({"runtime.tunnels": "0"}, 1)
+    Traceback (most recent call last):
+    ValueError: settings: runtime.tunnels = '0': only method, training, sparsity and task.model can be changed for all
+    """
+    if not isinstance(settings, dict) or len(settings) > _MOST_SETTINGS:
+        raise ValueError(f"settings: must be a table of {_MOST_SETTINGS} at most")
+    for key, value in settings.items():
+        if not isinstance(value, str) or not value.isprintable() or len(value) > _LONGEST:
+            raise ValueError(f"settings: {key[:80]} = {value!r:.80}: must be a text of {_LONGEST} characters at most")
+        if key == WEIGHTS and (not value.isascii() or not value.isdigit() or not 1 <= int(value) <= number):
+            raise ValueError(f"settings: weights = {value!r:.40}: must be a generation from 1 to {number}")
+        if key != WEIGHTS and not _MAY_CHANGE.fullmatch(key):
+            raise ValueError(
+                f"settings: {key[:80]} = {value!r:.80}: only method, training, sparsity and task.model can be changed"
+                " for all"
+            )
+    return dict(settings)
 
 
 def generation_of(peer: PeerId) -> int:

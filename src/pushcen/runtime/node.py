@@ -14,7 +14,7 @@ from pushcen.protocol import Answer, Contact, Envelope, PeerId, epoch_of, name_o
 from pushcen.protocol.messages import check_id
 from pushcen.runtime.claims import LONGEST, Word
 from pushcen.runtime.durable import DurablePeer
-from pushcen.runtime.fingerprint import difference, digest
+from pushcen.runtime.fingerprint import difference, digest, read_varying
 from pushcen.runtime.network import generation_of
 from pushcen.runtime.offers import read_holds
 from pushcen.runtime.shared import Refusal, Shared
@@ -22,6 +22,7 @@ from pushcen.runtime.wire import MAJOR, MINOR, Hello, News, Signed
 
 if TYPE_CHECKING:
     from pushcen.runtime.exchange import Exchanging
+    from pushcen.runtime.reach.tunnels import Tunnels
 
 
 class Received(dict[int, Payload]):
@@ -33,10 +34,22 @@ class Received(dict[int, Payload]):
 
 
 class PeerNode:
-    """One peer among others: `address` is where they reach it, `about` what must agree between them."""
+    """One peer among others: `address` is where they reach it, `about` what must agree between them, but for what is
+    `usual` here and missing there; what `varies` is only told.
+    """
 
-    def __init__(self, me: DurablePeer, shared: Shared, about: Mapping[str, str], address: str) -> None:
+    def __init__(
+        self,
+        me: DurablePeer,
+        shared: Shared,
+        about: Mapping[str, str],
+        address: str,
+        usual: Mapping[str, str] | None = None,
+        varies: Mapping[str, str] | None = None,
+    ) -> None:
         self.about, self.address, self.setup = dict(about), address, digest(about)
+        self.usual, self.varies = dict(usual or {}), dict(varies or {})
+        self._agree = digest({key: fact for key, fact in about.items() if key not in self.usual})
         self._me, self._identity, self._members = me, shared.identity, shared.members
         self._records, self._claims = me.records, me.claims
         self._log, self._metrics, self._refused = shared.log, shared.metrics, shared.refused
@@ -44,6 +57,7 @@ class PeerNode:
         self._recorded: tuple[Contact, str, int] | None = None  # whom and what that is about, and by which certificate
         self._serial = 0
         self.exchanging: Exchanging | None = None  # where the method asks for answers
+        self.tunnels: Tunnels | None = None  # to those whom it hosts
 
     def hello(self, to: Contact | PeerId | None, *, name: str = "", news: bool = False) -> Hello:
         """Return a hello to a peer, or to whoever listens at an address."""
@@ -51,6 +65,8 @@ class PeerNode:
         message = Hello(
             major=MAJOR, minor=MINOR, peer=own.me, boot=own.boot, address=self.address, run=self.setup, news=news
         )
+        if not news:
+            message.agree = self._agree
         if self._me.offers is not None:
             message.holds.extend(self._me.offers.said())
         if other is not None:
@@ -69,6 +85,16 @@ class PeerNode:
         refound = self._records.refound
         if refound is not None and (other is None or generation_of(other) != self._records.newest.number):
             message.refound.CopyFrom(refound)
+        return message
+
+    def first_hello(self, name: str) -> Hello:
+        """Return a hello to a peer of this name; to one that has not answered of late, with all there is to compare."""
+        member = self._members.all.get(name)
+        message = self.hello(member.contact if member else None, name=name)
+        if member is None or member.contact is None or member.failures:
+            message.varies.update(self.varies)
+            if name in self._seen.differs:
+                message.about.update(self.about)
         return message
 
     def refusal(self, caller: str, refusal: Refusal) -> Hello:
@@ -102,13 +128,21 @@ class PeerNode:
         if generation_of(peer) != self._me.generation.number:
             return self._greet_other(caller, hello)
         answer = self.hello(peer, name=caller)
-        if hello.run != self.setup:
+        if (hello.agree != self._agree) if hello.agree else (hello.run != self.setup):
             answer.refusal, answer.text = "run", "this run is set up in another way"
             answer.about.update(self.about)
-            self._refused("run", caller, "a hello from a run that is set up in another way")
+            text = "a hello from a run that is set up in another way"
+            if hello.about:
+                text = difference(self.about, hello.about, usual=self.usual)
+                self._seen.refused(caller, text)
+            self._refused("run", caller, text)
             return answer
+        self._seen.differs.pop(caller, None)
+        if hello.varies:
+            answer.varies.update(self.varies)
         self.hear(caller, hello)
         self._meet(caller, hello)
+        self._note_varying(caller, hello)
         self._note_references(caller, hello)
         return answer
 
@@ -156,7 +190,7 @@ class PeerNode:
         ):
             text = hello.text
             if hello.refusal == "run":
-                text = difference(self.about, hello.about)
+                text = difference(self.about, hello.about, usual=self.usual)
                 self._seen.refused(name, text)
             self._log.seldom(
                 f"refused by {name}", "refused by a neighbour", neighbour=name, reason=hello.refusal, text=text
@@ -164,6 +198,7 @@ class PeerNode:
             self._members.silent(name, monotonic(), text)
             return
         self._seen.answered(name)
+        self._note_varying(name, hello)
         member = self._members.all[name]
         if member.contact is None or member.failures:
             event = "a neighbour is met" if member.contact is None else "a neighbour answers again"
@@ -218,6 +253,7 @@ class PeerNode:
             self._claims.take(word)
         self._metrics.bytes.labels("in").inc(len(payload))
         self._metrics.received.labels("news" if news else "old").inc()
+        self._seen.facts.arrived(name_of(envelope.sender), len(payload), news=news)
         return self.hello(envelope.sender, news=news)
 
     def _greet_other(self, caller: str, hello: Hello) -> Hello:
@@ -232,6 +268,10 @@ class PeerNode:
     def _note_references(self, name: str, hello: Hello) -> None:
         if self._me.offers is not None:
             self._members.says(name, read_holds(hello))
+
+    def _note_varying(self, name: str, hello: Hello) -> None:
+        if hello.varies and name in self._members.all:
+            self._members.all[name].varies = read_varying(hello.varies)
 
     def _meet(self, caller: str, hello: Hello) -> None:
         if hello.address:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, fields
 
-from pushcen.checks import check_count, check_number, check_order
+from pushcen.checks import check_count, check_flag, check_number, check_order
 from pushcen.units import Kibibytes, Mebibytes, Seconds
 
 
@@ -28,6 +28,8 @@ class RuntimeOptions:
     """How long a neighbour may take to answer a hello."""
     handshake_timeout: Seconds = 10.0
     """How long a connection may take to show a certificate; one that does not is closed."""
+    keepalive: Seconds = 30.0
+    """How often a silent connection is tried, so that no NAT on the way forgets it; 1 or more."""
     patience: Seconds = 0.25
     """How long the end of a compute event waits for hellos that are still out; who misses it is left out."""
     push_timeout: Seconds = 30.0
@@ -73,6 +75,8 @@ class RuntimeOptions:
     """How many neighbours must have answered before the first compute event."""
     start_timeout: Seconds = 60.0
     """How long to wait for them."""
+    watched: bool = True
+    """Whether other members may see how this peer is, as `pushcen watch` shows it (docs/watch.md)."""
 
     def __post_init__(self) -> None:
         may_be_zero = {
@@ -84,8 +88,11 @@ class RuntimeOptions:
             if field.default is None:
                 if value is not None:
                     check_number(name, value, -math.inf)
+            elif isinstance(field.default, bool):
+                check_flag(name, value)
             elif isinstance(field.default, int):
                 check_count(name, value, 0 if zero else 1)
             else:
                 check_number(name, value, 0 if zero else 0.001)
+        check_number("keepalive", self.keepalive, 1)  # who pings more often is hung up on
         check_order("view", self.view, "known", self.known)

@@ -3,107 +3,77 @@
 import asyncio
 import contextlib
 import signal
-import tempfile
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pushcen.client import Client
 from pushcen.codec import Accumulator, Payload, read_reference
-from pushcen.errors import LedgerError, OptionError
-from pushcen.learning import Learner, SparsityOptions, State, TaskFunction, TrainingOptions, build_task, sparse
-from pushcen.methods import Method, Place, PushCen, check_taken
+from pushcen.errors import OptionError
+from pushcen.learning import Learner, State, build_task, sparse
+from pushcen.methods import Place
 from pushcen.protocol import UNIT, Buffer, ByBandit, Peer, epoch_of
+from pushcen.runtime.changes import NewSettings, begins_anew, carry_over, check_same, follow
 from pushcen.runtime.driver import Driver
 from pushcen.runtime.durable import DurablePeer
-from pushcen.runtime.fingerprint import describe, difference
+from pushcen.runtime.fingerprint import describe, usual, varying
+from pushcen.runtime.logs import Log
 from pushcen.runtime.members import check_address
+from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.offers import Offers
-from pushcen.runtime.options import RuntimeOptions
-from pushcen.runtime.security.identity import Identity
+from pushcen.runtime.reach.places import local_socket, reachable
 from pushcen.runtime.service import Service
+from pushcen.runtime.setup import Setup, check_options
 from pushcen.runtime.shared import Shared
 from pushcen.runtime.state_folder import StateFolder
+from pushcen.runtime.track import Track
+from pushcen.runtime.views import Views, from_any_thread
+from pushcen.runtime.wire import Signed
 
 if TYPE_CHECKING:
-    from pushcen.config import Config, NeighbourOptions, StalenessOptions
-
-_EVERYWHERE = ("0.0.0.0", "[::]")
-
-
-@dataclass
-class Setup:
-    """What a peer is started with."""
-
-    identity: Identity
-    task: TaskFunction
-    state: Path
-    listen: str
-    join: Sequence[str] = ()
-    advertise: str = ""
-    """Where others reach it, if not where it listens."""
-    method: Method = field(default_factory=PushCen)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
-    runtime: RuntimeOptions = field(default_factory=RuntimeOptions)
-    seed: int = 0
-    client: int = 0
-    clients: int = 1
-    metrics: str = ""
-    """HOST:PORT for Prometheus."""
-    certs: Path | None = None
-    moved: bool = False
-    """Take a copied state folder for the original."""
-    grace: float = 2.0
-    """How long to wait for a compute event that is to be given up."""
-    proxy: str = ""
-    """HOST:PORT of an HTTP proxy through which all calls go out."""
-    neighbours: "NeighbourOptions | None" = None
-    """Which of those it knows it pushes to: `policy`, `explore` and `validation` of it."""
-    staleness: "StalenessOptions | None" = None
-    """What becomes of models that have waited for long; its times are in seconds."""
-    sparsity: SparsityOptions | None = None
-
-
-def peer_config(task: str, settings: Iterable[str] = ()) -> "Config":
-    """Read a config: `module:function` (or `file.py:function`) is a task, all else a preset or a TOML file.
-
-    Without a task the settings say all that is not as usual.
-
-    >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
-    1.0
-    """
-    from pushcen.config import load_config, parse_settings
-
-    given = parse_settings(settings)
-    if ":" in task:
-        return load_config({"task": {"function": task}}, given)
-    return load_config(task or {}, given)
+    from pushcen.config import StalenessOptions
 
 
 async def run_peer(setup: Setup, events: int | None = None, *, leave: bool = False) -> None:
     """Run a peer until it is told to stop (SIGTERM, SIGINT), or has left (`leave`, or SIGUSR1)."""
-    async with started(setup) as driver:
-        _obey_signals(driver)
-        await driver.run(events, leave=leave)
+    record: Signed | None = None
+    drivers: list[Driver] = []
+    while True:
+        try:
+            async with started(setup, record) as driver:
+                _obey_signals(driver)
+                drivers.append(driver)
+                if any(one.stopping.is_set() for one in drivers):  # it was told while it started again
+                    return
+                leave = leave or any(one.leaving.is_set() or one.me.peer.status == "leaving" for one in drivers[:-1])
+                await driver.run(events, leave=leave)
+            return
+        except NewSettings as changed:
+            record = changed.record
 
 
 @contextlib.asynccontextmanager
-async def started(setup: Setup) -> AsyncIterator[Driver]:
-    """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` makes it live."""
+async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[Driver]:
+    """Start a peer: it is known who it is, that is committed, and it answers. `Driver.run` makes it live.
+
+    With a `record` that founds the network anew it is set up as that says, and enters as soon as it lives.
+    """
     for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    store, ended, stack = StateFolder(setup.state), True, contextlib.ExitStack()
+    store, ended, stack, shown = StateFolder(setup.state), True, contextlib.ExitStack(), contextlib.ExitStack()
     try:
+        saved = store.load()
+        setup, generation = follow(setup, saved, record)
         stream = Random(f"{setup.seed} {setup.identity.name}")
-        client, about, saved = _client(setup, store, stream)
+        client, about, saved = _client(setup, store, saved, stream, generation if record else None)
         rng = Random(stream.random())
         shared = Shared.of(setup.identity, setup.runtime, rng, setup.proxy and check_address(setup.proxy))
+        outbox = client.peer.rules.outbox
+        shared.members.keep_lines(getattr(outbox, "parts", 1) * getattr(outbox, "receivers", 0))
         if setup.neighbours is not None and setup.neighbours.policy == "bandit":
             shared.members.policy = ByBandit(setup.neighbours.explore, rng)
         if setup.staleness is not None and setup.staleness.given:
@@ -111,15 +81,22 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
         moves = setup.method.moves
         offers = None if moves is None else Offers(setup.identity, client.learner, setup.state, moves)
         me = DurablePeer(shared, store, client, offers)
+        me.settings, me.about = generation.settings, about
         me.restore(saved)
-        node = PeerNode(me, shared, about, setup.listen)
+        method = setup.method
+        node = PeerNode(me, shared, about, setup.listen, usual(method, about), varying(method, setup.training))
         facts = _facts(setup, about, client.peer)
-        await _resume(setup, me, facts)
+        await _resume(setup, me, {} if record else facts)
+        if record is not None:
+            me.keep(record)
         service = Service(node, me, shared)
-        local = "" if setup.listen else str(stack.enter_context(_socket()))
+        local = "" if setup.listen else str(stack.enter_context(local_socket()))
         port = await service.start(setup.listen or f"unix:{local}")
-        node.address = _reachable(setup, port)
+        node.address = reachable(setup.listen, setup.advertise, port)
         driver = Driver(node, me, shared, setup.join, setup.certs, rng, local)
+        views = Views(driver.upkeep, me, shared)
+        if setup.runtime.watched:
+            views.serve(service.gate)
         try:
             driver.upkeep.start()
             if setup.metrics:
@@ -128,14 +105,19 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             if not epoch_of(me.peer.me):
                 store.commit(facts)
                 await driver.epochs.begin()
+            shared.seen.facts.visited("returns" if me.peer.boot > 1 else "joins")
+            if setup.shown is not None:
+                shown.enter_context(setup.shown(from_any_thread(views)))
             shared.log.say("listening", address=node.address, peer_id=me.peer.me, boot=me.peer.boot)
             yield driver
         except Exception as error:
-            driver.upkeep.failure = str(error)
+            driver.upkeep.failure = "" if isinstance(error, NewSettings) else str(error)
             raise
         finally:
+            await asyncio.to_thread(shown.close)  # while it is still answered
             ended = await driver.close(setup.grace)
             await service.stop()
+            shared.metrics.close()
             me.close()
             shared.log.say("stopped", events=me.peer.events)
     finally:
@@ -144,49 +126,45 @@ async def started(setup: Setup) -> AsyncIterator[Driver]:
             store.close()
 
 
-def _client(setup: Setup, store: StateFolder, rng: Random) -> tuple[Client[Learner], dict[str, str], dict[str, Any]]:
-    """Make what learns, as it was committed or new; return it with what must agree among peers, and what was saved."""
+def _client(
+    setup: Setup, store: StateFolder, saved: dict[str, Any], rng: Random, entering: Generation | None
+) -> tuple[Client[Learner], dict[str, str], dict[str, Any]]:
+    """Make what learns, as it was committed or new; return it with what must agree among peers, and what was saved.
+
+    What enters a generation with other settings goes on with its weights, or from new ones, and nothing else.
+    """
     identity, method = setup.identity, setup.method
     if method.needs_graph:
         raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
-    _check_options(setup)
+    check_options(setup)
     for name, given in setup.training.per_client.given().items():
         raise OptionError(
             f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
         )
+    log = Log(identity.name)
+    log.say("loading the task", client=setup.client, clients=setup.clients)
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)
     seed = [setup.seed, zlib.crc32(identity.name.encode())]
     update = sparse(method.update(), setup.sparsity, type(method).name)
     held_out = 0.0 if setup.neighbours is None else setup.neighbours.held_out
     learner = Learner(task, update, setup.training, client=identity.name, seed=seed, validation=held_out)
+    log.say("preparing the codec", text="the first time, its kernels are compiled")
     _warm_up(learner, references=method.moves is not None)
     rules = method.rules(Place(identity.name))
     if isinstance(rules.inbox, Buffer) and not (rules.inbox.limit or rules.inbox.newest_only):
         raise OptionError("method.limit = 0: without newest_only there must be a bound to what may wait")
     about = describe(method, setup.training, learner, setup.seed)
-    saved = store.load()
+    if "peer" in saved and entering is not None:
+        if not begins_anew(entering, generation_of(saved["peer"]["peer"])):
+            carry_over(learner, store.tensors(), setup)
+        learner.events = saved["learner"]["events"]
+        kept = {key: value for key, value in saved.items() if key != "references"} | {"track": Track().plain()}
+        return Client(Peer.restore(saved["peer"], rules), learner, rng), about, kept
     if "peer" in saved:
-        _check_same(setup, saved, about)
+        check_same(setup, saved, about)
         plain = {"peer": saved["peer"], "learner": saved["learner"], "rng": saved["rng"]}
         return Client.restore(State(store.tensors(), plain), learner, rules), about, saved
     return Client(Peer.join(identity.name, rules, epoch=0), learner, rng), about, saved  # until it is settled who it is
-
-
-def _check_options(setup: Setup) -> None:
-    """Refuse options that any method may take in the simulator, where a real peer does not know enough."""
-    policy = "random" if setup.neighbours is None else setup.neighbours.policy
-    if policy == "priority":
-        raise OptionError(
-            "neighbours.policy = 'priority': is the simulator's; peers do not tell each other how their labels are "
-            "distributed; must be random or bandit"
-        )
-    if setup.staleness is not None and setup.staleness.ahead:
-        raise OptionError(
-            f"staleness.ahead = {setup.staleness.ahead!r}: is the simulator's; peers do not tell each other how many "
-            "compute events they have had, and wait for nobody; must be 0"
-        )
-    by_age = None if setup.staleness is None else setup.staleness.given
-    check_taken(setup.method, policy, by_age, setup.sparsity)
 
 
 def _weighed_by_wait(staleness: "StalenessOptions", weight: int, received: Any) -> int:
@@ -229,38 +207,6 @@ def _facts(setup: Setup, about: dict[str, str], peer: Peer) -> dict[str, Any]:
     identity, network = setup.identity, setup.identity.network
     founders = dict.fromkeys(network.founders, unit)
     return {"network": network.fingerprint, "name": identity.name, "about": about, "founders": founders}
-
-
-def _check_same(setup: Setup, saved: dict[str, object], about: dict[str, str]) -> None:
-    identity, folder = setup.identity, setup.state
-    if saved.get("name") != identity.name or saved.get("network") != identity.network.fingerprint:
-        raise LedgerError(
-            f"{folder}: belongs to {saved.get('name')} of another network or name, not to {identity.name}"
-        )
-    before = saved.get("about")
-    if not isinstance(before, dict):
-        return
-    about = {key: fact for key, fact in about.items() if key in before or not key.startswith("task.")}  # or noted later
-    if before != about:
-        raise LedgerError(f"{folder}: was made by another run: {difference(about, before)}; use another state folder")
-
-
-def _reachable(setup: Setup, port: int) -> str:
-    if not setup.listen:
-        return ""
-    host = setup.listen.rpartition(":")[0]
-    if setup.advertise:
-        return check_address(setup.advertise)
-    if host in _EVERYWHERE:
-        raise OptionError(f"listen = {setup.listen}: say with --advertise HOST:PORT where others reach this peer")
-    return f"{host}:{port}"
-
-
-@contextlib.contextmanager
-def _socket() -> Iterator[Path]:
-    """Make room for a local socket that nobody else can reach."""
-    with tempfile.TemporaryDirectory(prefix="pushcen-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder) / "service"
 
 
 def _obey_signals(driver: Driver) -> None:

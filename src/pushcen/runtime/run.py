@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from pushcen.config import Config
 
 
-def write_run(network: LocalNetwork, config: "Config", found: Audit) -> Row:
-    """Write config, metrics and summary of a network that has stopped; return the summary."""
-    rows = merged({name: network.rows(name) for name in network.names}, (found.founded or UNIT) / UNIT)
+def write_run(network: LocalNetwork, config: "Config", found: Audit, since: float | None = None) -> Row:
+    """Write config, metrics and summary of a network that has stopped; return the summary.
+
+    Time begins at `since`, by the wall clock, or with the first row.
+    """
+    rows = merged({name: network.rows(name) for name in network.names}, (found.founded or UNIT) / UNIT, since)
     measures = read(rows[-1] if rows else None)
     last = rows[-1] if rows else {"time": 0.0, "accuracy": None, "bytes_sent": 0}
     newest = [own[-1] for name in network.names if (own := network.rows(name))]
@@ -57,7 +60,7 @@ def _best(rows: list[Row], measure: Measure) -> Row | None:
     return next((row for row in rows if row[measure.name] == best), None)
 
 
-def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
+def merged(by_peer: Mapping[str, list[Row]], founded: float, since: float | None = None) -> list[Row]:
     """Merge what peers measured into one series: a row whenever one has evaluated, with the newest of all others.
 
     The first row says by which metric; a peer that has another one does not count.
@@ -73,6 +76,7 @@ def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
     said = read(next((rows[0] for rows in by_peer.values() if rows), None))
     measures = [measure._replace(pooled=False) for measure in said]  # nobody sees the outputs of all
     everything = sorted((row["time"], name, at) for name, rows in by_peer.items() for at, row in enumerate(rows))
+    begun = since if since is not None else everything[0][0] if everything else 0.0
     for time, name, at in everything:
         row = newest[name] = by_peer[name][at]
         if number(row, measures[0].name) is None:
@@ -80,8 +84,8 @@ def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
         scored[name] = row
         events, sent = (sum(one[what] for one in newest.values()) for what in ("events", "bytes_out"))
         found.append({
-            "time": round(time - everything[0][0], 3),
-            **{key: value for one in measures for key, value in _figures(one, list(scored.values())).items()},
+            "time": max(0.0, round(time - begun, 3)),
+            **{key: value for one in measures for key, value in figures(one, list(scored.values())).items()},
             **written(measures),
             "clients": {peer: one[measures[0].name] for peer, one in scored.items()},
             "online": len(newest),
@@ -96,7 +100,7 @@ def merged(by_peer: Mapping[str, list[Row]], founded: float) -> list[Row]:
     return found
 
 
-def _figures(measure: Measure, rows: list[Row]) -> Row:
+def figures(measure: Measure, rows: list[Row]) -> Row:
     """Return a metric's mean, standard deviation and worst tenth over peers' rows that have it."""
     values = [value for row in rows if (value := number(row, measure.name)) is not None]
     if not values:

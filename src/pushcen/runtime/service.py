@@ -73,13 +73,13 @@ class Service:
                 ("grpc.server_handshake_timeout_ms", int(settings.handshake_timeout * 1000)),
                 ("grpc.max_connection_idle_ms", _IDLE),
                 ("grpc.so_reuseport", 0),
-                ("grpc.keepalive_time_ms", 30_000),
+                ("grpc.keepalive_time_ms", int(settings.keepalive * 1000)),
                 ("grpc.keepalive_timeout_ms", 10_000),
-                ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+                ("grpc.http2.min_ping_interval_without_data_ms", 500),  # who has nothing to say may ping
             ],
             maximum_concurrent_rpcs=4 * most + 64 * settings.tunnels,  # with those that are about to be turned away
         )
-        gate = Gate(shared, self._calls, most)
+        gate = self.gate = Gate(shared, self._calls, most)
         single, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_unary_rpc_method_handler
         gate.add(f"/{SERVICE}/Hello", single, self._single(self._hello), bounded=False)
         gate.add(f"/{SERVICE}/Gossip", single, self._single(self._gossip), bounded=False)
@@ -87,7 +87,7 @@ class Service:
         if self._offers is not None:
             gate.add(f"/{SERVICE}/Reference", stream, self._reference, bounded=False)
         if settings.tunnels:
-            Tunnels(shared, gate)
+            node.tunnels = Tunnels(shared, gate)
         self._health = health.aio.HealthServicer()
         gate.add("/grpc.health.v1.Health/Check", single, lambda _, *call: self._health.Check(*call), *_HEALTH)
         watch = grpc.unary_stream_rpc_method_handler

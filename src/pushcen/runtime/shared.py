@@ -50,6 +50,7 @@ class Shared:
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""
         self.metrics.refusals.labels(reason).inc()
+        self.seen.facts.refused(caller, reason)
         self.log.seldom(f"{reason} {caller}", "refused", reason=reason, caller=caller, text=text)
 
     async def on_disk(self, thread: Executor, work: Callable[[], T]) -> T:

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+from pushcen.runtime.facts import FactLog
+
 _MOST = 256  # names that are remembered, of each kind
 
 
@@ -39,6 +41,7 @@ class Sightings:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.started = clock()
+        self.facts = FactLog(clock)
         self.phase = "starting"  # then training, done, ended
         self.called, self.pushed, self.took = Seen(clock), Seen(clock), Seen(clock)
         """Who called here; whose push was news here; who took a push of this peer's as news."""
@@ -76,6 +79,7 @@ class Sightings:
     def event_failed(self, why: str) -> None:
         """Note a compute event that came to nothing."""
         self.failed, self.failure = self.clock(), why
+        self.facts.failed()
 
 
 def _keep(book: dict[str, str], name: str, text: str) -> None:

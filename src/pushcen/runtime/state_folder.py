@@ -19,20 +19,21 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
 import xxhash
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
 from pushcen.errors import DiskError, LedgerError
 from pushcen.files import sync
 
+if TYPE_CHECKING:  # who reads a ledger only, does not load torch, which takes seconds
+    import torch
+
 FORMAT = 1
 LEDGER = "ledger.db"
 Plain = dict[str, Any]
-Tensors = Mapping[str, torch.Tensor]
+Tensors = Mapping[str, "torch.Tensor"]
 
 
 _PASSING = {
@@ -86,12 +87,14 @@ class StateFolder:
         with explained(self.folder / LEDGER):
             return read_rows(self._db, self.folder)
 
-    def tensors(self) -> dict[str, torch.Tensor]:
+    def tensors(self) -> "dict[str, torch.Tensor]":
         """Return the tensors of the last commit, if their files are what was committed."""
         return read_tensors(self.folder, self.load().get("files", {}))
 
     def write(self, group: str, tensors: Tensors) -> File:
         """Write tensors to a new file and sync it. It counts once it is named in a commit."""
+        from safetensors.torch import save_file
+
         self._number += 1
         path = self.folder / f"{group}-{self._number}.safetensors"
         try:
@@ -192,8 +195,10 @@ def read_rows(db: sqlite3.Connection, folder: Path) -> Plain:
         ) from error
 
 
-def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> dict[str, torch.Tensor]:
+def read_tensors(folder: Path, files: Mapping[str, list[Any]]) -> "dict[str, torch.Tensor]":
     """Read files of tensors that the ledger names."""
+    from safetensors.torch import load_file
+
     found: dict[str, torch.Tensor] = {}
     for entry in files.values():
         name, size, digest = entry

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pushcen.errors import LedgerError
 from pushcen.protocol import UNIT
 from pushcen.runtime.logs import printable
+from pushcen.runtime.state_folder import LEDGER, read_state
 
 NAME = "status.json"
 EVERY = 5.0
@@ -31,7 +32,7 @@ class NeighbourStatus:
     name: str = ""
     address: str = ""
     state: str = ""
-    """answers, silent or refuses."""
+    """answers, silent, refuses, or known: not asked yet, as there are many."""
     why: str = ""
     """What it said, or what went wrong, if it does not answer."""
     called: float = 0.0
@@ -39,6 +40,8 @@ class NeighbourStatus:
     """When its last push was news here."""
     took: float = 0.0
     """When it last took a push of this peer's as news."""
+    differs: str = ""
+    """What it does in another way, of what may differ: learning rate, versions."""
     in_doubt: bool = False
     """Whether mass is on the link to it of which nobody knows whether it has it."""
 
@@ -100,9 +103,7 @@ class Status:
 def read_status(folder: Path) -> Status:
     """Return what the peer of a state folder last said; of one that never did, what its ledger says."""
     if said := _said(folder / NAME):
-        return _status(said)
-    from pushcen.runtime.state_folder import LEDGER, read_state  # takes seconds, for torch, and is seldom needed
-
+        return status_of(said)
     path = folder / LEDGER
     if path.is_file() and path.stat().st_size > _LEDGER:
         raise LedgerError(f"{path}: has {path.stat().st_size >> 20} MB, {_LEDGER >> 20} at most; is it a ledger?")
@@ -125,8 +126,8 @@ def _said(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _status(said: Mapping[str, Any]) -> Status:
-    """Make a status of what a file says."""
+def status_of(said: Mapping[str, Any]) -> Status:
+    """Return a status out of what somebody says."""
     listed = said.get("neighbours")
     neighbours = [
         NeighbourStatus(**_plain(NeighbourStatus, one))
@@ -180,4 +181,4 @@ def _of_ledger(ledger: Mapping[str, Any]) -> Status:
         "method": about.get("method"),
         "held": held / UNIT if type(held) is int and 0 <= held < UNIT << 40 else 0.0,
     }
-    return _status(said)
+    return status_of(said)

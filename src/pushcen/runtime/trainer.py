@@ -23,6 +23,7 @@ from pushcen.protocol import UNIT, ByBandit, Contact, Envelope, name_of
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
 from pushcen.runtime.exchange import Exchanging
+from pushcen.runtime.facts import shares
 from pushcen.runtime.offers import Plan
 from pushcen.runtime.rows import NAME, rotate
 from pushcen.runtime.shared import Shared
@@ -193,7 +194,9 @@ class Trainer:
             metrics.score(values)
         self._me.measure()
         self._tell(outcome.loss, ", ".join(one.says(values[one.name]) for one in measures if one.name in values))
-        ages = _ages(work, begun)
+        ages, weights = _ages(work, begun), [model.weight for model in work.models]
+        merged = zip(work.senders, shares(work.own, weights), ages, strict=False)
+        self._shared.seen.facts.trained(self._me.learner.events, peer.held, merged, values.get(names[0]), outcome.loss)
         row = {
             "time": round(time.time(), 3),
             "peer": name_of(peer.me),

@@ -11,6 +11,7 @@ from time import monotonic
 from pushcen.errors import CertificateError
 from pushcen.protocol import UNIT, Nobody, epoch_of, name_of
 from pushcen.runtime.durable import DurablePeer
+from pushcen.runtime.fingerprint import difference
 from pushcen.runtime.health import LEVELS, problems
 from pushcen.runtime.node import PeerNode
 from pushcen.runtime.shared import Shared
@@ -18,6 +19,7 @@ from pushcen.runtime.status import EVERY, NeighbourStatus, Status
 from pushcen.version import __version__
 
 _TICK = 1.0
+_DIFFERENCES = 4  # that are told of each neighbour
 _SAY_AGAIN = 3600.0  # seconds after which the log says once more what is still wrong
 _DAILY = ("certificate",)  # and what it says once a day
 
@@ -82,20 +84,23 @@ class Upkeep:
             every = 24 * _SAY_AGAIN if one.kind in _DAILY else _SAY_AGAIN
             if now - self._said.get(one.kind, -math.inf) >= every:
                 self._said[one.kind] = now
+                self._seen.facts.warned(one.kind, one.level)
                 self._log.warn("something is wrong", kind=one.kind, text=one.text, hint=one.hint)
         for kind in self._said.keys() - {one.kind for one in found}:
             del self._said[kind]
+            self._seen.facts.warned(kind, LEVELS[0])
             self._log.say("well again", kind=kind)
 
     def _write(self, ended: str = "") -> Status:
-        status = self._status(ended)
+        status = self.status(ended)
         try:
             status.write(self._me.store.folder)
         except OSError as error:  # nothing depends on it
             self._log.seldom("status", "cannot write its status", text=str(error))
         return status
 
-    def _status(self, ended: str) -> Status:
+    def status(self, ended: str = "") -> Status:
+        """Return how this peer is now."""
         peer, seen, metrics = self._me.peer, self._seen, self._metrics
         until, rules = self._identity.until, peer.rules
         return Status(
@@ -138,17 +143,22 @@ class Upkeep:
         seen, members = self._seen, self._shared.members
         doubt = {name_of(peer) for peer in self._me.peer.unsettled}
         online, found = {member.name for member in members.online()}, []
-        for name, address in sorted({**members.lost, **members.addresses()}.items()):
+        known = {**dict.fromkeys(seen.differs, ""), **members.lost, **members.addresses()}
+        for name, address in sorted(known.items()):
             why = seen.differs.get(name) or seen.silent.get(name) or "has not answered yet"
+            member = members.all.get(name)
+            waits = "silent" if member is None or member.failures or members.near(name) else "known"
+            varies = member.varies if member else {}
             found.append(
                 NeighbourStatus(
                     name=name,
                     address=address,
-                    state="answers" if name in online else "refuses" if name in seen.differs else "silent",
+                    state="answers" if name in online else "refuses" if name in seen.differs else waits,
                     why="" if name in online else why,
                     called=seen.called.get(name, 0.0),
                     pushed=seen.pushed.get(name, 0.0),
                     took=seen.took.get(name, 0.0),
+                    differs=difference(self._node.varies, varies, _DIFFERENCES) if varies else "",
                     in_doubt=name in doubt,
                 )
             )

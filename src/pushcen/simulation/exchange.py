@@ -88,6 +88,9 @@ class Exchanges:
         rule = _rule(node)
         terms = rule.share_with(name_of(envelope.sender)), rule.momentum
         self._wait(node)
+        if self._engine.recorder is not None:
+            number = self.answered + self.completed
+            self._engine.recorder.moved(node, name_of(envelope.sender), terms[0], number)
         if envelope.part == ANSWER:
             self.completed += 1
             node.proxy.ask(HearAnswer(*terms), envelope.payload)

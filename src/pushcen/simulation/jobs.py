@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from pushcen.codec import Schema, payload_size
-from pushcen.learning import OFFER, OFFERED, Learner, Model, Outcome, Score, State, Work, label_shares, rows
+from pushcen.learning import (
+    OFFER,
+    OFFERED,
+    Learner,
+    Model,
+    Outcome,
+    Score,
+    State,
+    Work,
+    label_counts,
+    label_shares,
+    rows,
+)
 from pushcen.learning import samples as data
 from pushcen.measure import ACCURACY, Measure
 
@@ -59,6 +71,8 @@ class Facts(NamedTuple):
     """The share of each label in its training data, if it was asked for and there are labels."""
     varies: bool = False
     """Whether `sizes` are only the most that a message has."""
+    counts: dict[int, int] | None = None
+    """How many of its training samples have each label, where that is known without looking at all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +89,9 @@ class Build(Job):
         sizes, measures = learner.sizes(), learner.measures
         labels = label_shares(learner) if self.labels else None
         return Facts(
-            learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures, labels, learner.varies
-        ), None
+            learner.steps, sizes, samples, schema.size, schema, frozen, offered, measures, labels, learner.varies,
+            label_counts(learner.task.train),
+        ), None  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

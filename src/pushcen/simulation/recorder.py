@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 STATES_IN_ALL = 100_000  # of single clients: a thousand clients at a hundred evaluations
 PARTS = 10_000  # a model's share of an average is a number of these
 LONGEST_REASON = 300  # letters
+CLASSES = 1_000  # up to which it is written down how labels are distributed
+LABEL_COUNTS = 100_000  # of all clients together
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -80,6 +82,7 @@ class Recorder:
                 "joins": {str(client): time for client, time in engine.join_times.items()},
                 "samples": [node.facts.samples for node in engine.nodes],
                 "online": [node.index for node in engine.nodes if node.online],
+                **_labels([node.facts.counts for node in engine.nodes]),
             }
         )
         self._states.add(head)
@@ -99,6 +102,12 @@ class Recorder:
             for weight, _, used in work.models:
                 merged += (used.client, used.born, weight * PARTS // total if total else 0)
         self._events.add(["m", self._engine.now, node.index, ticket.born, str(node.client.peer.held), merged])
+
+    @_timed
+    def moved(self, node: SimulatedClient, other: str, share: float, number: int) -> None:
+        """Write down that a client's model has moved towards another's: half of an exchange."""
+        if number % self._every == 0:
+            self._events.add(["x", self._engine.now, node.index, int(other), round(PARTS * share)])
 
     @_timed
     def sent(self, node: SimulatedClient, envelopes: Sequence[Envelope], sizes: Mapping[int, int]) -> None:
@@ -196,6 +205,20 @@ class Recorder:
         """Write the rest, and close the files."""
         self._events.close()
         self._states.close()
+
+
+def _labels(counts: Sequence[Mapping[int, int] | None]) -> dict[str, list[list[int]]]:
+    """Return how many samples of each label each client has: a list for each label; nothing where there are too many.
+
+    >>> _labels([{0: 3}, {0: 1, 1: 4}]), _labels([{0: 3}, None])
+    ({'labels': [[3, 1], [0, 4]]}, {})
+    """
+    known = [one for one in counts if one is not None]
+    classes = 1 + max((max(one, default=-1) for one in known), default=-1)
+    least = min((min(one, default=0) for one in known), default=0)
+    if len(known) < len(counts) or not 0 < classes <= CLASSES or least < 0 or classes * len(counts) > LABEL_COUNTS:
+        return {}
+    return {"labels": [[one.get(label, 0) for one in known] for label in range(classes)]}
 
 
 def _goes_on(files: Sequence[Path], state: Mapping[str, Any]) -> bool:

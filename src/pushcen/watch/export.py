@@ -2,8 +2,9 @@
 
 import base64
 import hashlib
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,18 @@ from pushcen.files import write_whole
 from pushcen.watch.source import Update, Watch
 
 PAGE = Path(__file__).parent / "page"
-SCRIPTS = ("replay.js", "network.js", "chart.js", "curves.js", "book.js", "matrix.js", "log.js", "now.js", "main.js")
+SCRIPTS = (
+    "replay.js",
+    "network.js",
+    "chart.js",
+    "curves.js",
+    "book.js",
+    "matrix.js",
+    "log.js",
+    "peers.js",
+    "now.js",
+    "main.js",
+)
 STYLE = "style.css"
 MOST = 5_000_000
 """Bytes of a page that is one file; of runs that would take more, fewer events are in it."""
@@ -69,9 +81,16 @@ def _thinned(update: Update, every: int) -> Update:
     if head is None:
         return update
     step = head["every"] * 2
-    kept = [event for event in update.get("events", []) if event[0] == "p" or event[_BY_BORN[event[0]]] % step == 0]
+    exchanges = itertools.count()  # which have no number
+    kept = [event for event in update.get("events", []) if _stays(event, step, exchanges)]
     whole = [at for at, state in enumerate(update.get("states", [])) if "held" in state]
     dropped = set(whole[-2::-2]) if every > 2 else set()
     states = [state for at, state in enumerate(update.get("states", [])) if at not in dropped]
     facts = update["facts"] | {"head": head | {"every": step}}
     return {**update, "events": kept, "states": states, "facts": facts}
+
+
+def _stays(event: list[Any], step: int, exchanges: Iterator[int]) -> bool:
+    if event[0] == "x":
+        return next(exchanges) % 2 == 0
+    return event[0] not in _BY_BORN or event[_BY_BORN[event[0]]] % step == 0

@@ -13,10 +13,18 @@ from pushcen.record import VERSION, VISITS
 Line = list[Any]
 Facts = dict[str, Any]
 MOST_CLIENTS = 100_000
-_SAFE = 2**53 - 1  # whole numbers that JavaScript has
+MOST_PEERS = 2_000
+"""Of a real network, whose clients have names."""
+BORN = 10**10
+"""Where numbers of compute events begin in the record of a real network: there they are milliseconds."""
+SAFE = 2**53 - 1
+"""The largest whole number that JavaScript has."""
 _QUANTA = re.compile(r"-?[0-9]{1,40}")
 _BOOK = ("founded", "held", "waiting", "folded", "under_way", "written_off", "missing")
 _TEXT = 300  # letters
+_WORD = re.compile(r"[a-z][a-z ]{0,29}")
+_LEVELS = ("ok", "warning", "critical")
+_NUMBERS = 200_000  # of labels, in all
 
 
 class LineError(ValueError):
@@ -34,17 +42,36 @@ def events_head(line: Any) -> Facts:
     clients = head["clients"]
     joins = line.get("joins")
     _need(isinstance(joins, dict) and len(joins) <= clients, "joins", joins)
-    return head | {
-        "horizon": _time(line.get("horizon"), "horizon"),
-        "every": _whole(line.get("every"), "every", 1),
-        "instant": line.get("instant") is True,
-        "founded": None if line.get("founded") is None else _quanta(line["founded"], "founded"),
-        "joins": {
-            str(_client(int(name) if name.isdecimal() else name, clients)): _time(t) for name, t in joins.items()
-        },
-        "samples": _each(line.get("samples"), "samples", clients, _whole),
-        "online": [_client(client, clients) for client in _list(line.get("online"), "online")],
-    }
+    return (
+        head
+        | {
+            "horizon": _time(line.get("horizon"), "horizon"),
+            "every": _whole(line.get("every"), "every", 1),
+            "instant": line.get("instant") is True,
+            "founded": None if line.get("founded") is None else _quanta(line["founded"], "founded"),
+            "joins": {
+                str(_client(int(name) if name.isdecimal() else name, clients)): _time(t) for name, t in joins.items()
+            },
+            "samples": None if line.get("samples") is None else _each(line["samples"], "samples", clients, _whole),
+            "online": [_client(client, clients) for client in _list(line.get("online"), "online")],
+        }
+        | _more(line, clients)
+    )
+
+
+def _more(line: Facts, clients: int) -> Facts:
+    """Return what not every head has: names of peers and that time is in seconds; how labels are distributed."""
+    found: Facts = {}
+    if line.get("names") is not None:
+        _need(clients <= MOST_PEERS, "clients", clients)
+        found["names"] = _each(line["names"], "names", clients, _short)
+    if line.get("seconds") is True:
+        found["seconds"] = True
+    if line.get("labels") is not None:
+        classes = _list(line["labels"], "labels")
+        _need(len(classes) * clients <= _NUMBERS, "labels", len(classes))
+        found["labels"] = [_each(counts, "labels", clients, _whole) for counts in classes]
+    return found
 
 
 def states_head(line: Any) -> Facts:
@@ -68,6 +95,14 @@ def event(line: Any, head: Facts, since: float) -> Line:
     if kind == "p":
         _need(line[3] in VISITS, "visit", line[3])
         return [*found, line[3]]
+    if kind == "x":
+        return [*found, _client(line[3], clients), _whole(line[4], "share")]
+    if kind == "r":
+        _need(isinstance(line[4], str) and _WORD.fullmatch(line[4]) is not None, "reason", line[4])
+        return [*found, None if line[3] is None else _client(line[3], clients), line[4]]
+    if kind == "w":
+        _need(line[3] in _LEVELS, "level", line[3])
+        return [*found, line[3], _short(line[4], "kind")]
     if kind in "ald":
         return [*found, _client(line[3], clients), _whole(line[4], "born")]
     found += [_whole(line[3], "born"), _quanta(line[4], "held") if kind == "m" else _whole(line[4], "bytes")]
@@ -81,7 +116,7 @@ def event(line: Any, head: Facts, since: float) -> Line:
     )
 
 
-_SIZES = {"m": 6, "s": 7, "a": 5, "l": 5, "d": 5, "p": 4}
+_SIZES = {"m": 6, "s": 7, "a": 5, "l": 5, "d": 5, "p": 4, "x": 5, "r": 5, "w": 5}
 
 
 def state(line: Any, head: Facts, since: float) -> Facts:
@@ -97,6 +132,8 @@ def state(line: Any, head: Facts, since: float) -> Facts:
         book = line["book"]
         _need(isinstance(book, dict), "book", book)
         found["book"] = {name: _quanta(book.get(name), name) for name in _BOOK} | {"exact": book.get("exact") is True}
+        if book.get("near") is True:
+            found["book"]["near"] = True
     if "held" in line:
         online = line.get("online")
         _need(isinstance(online, str) and re.fullmatch(f"[01]{{{clients}}}", online) is not None, "online", online)
@@ -104,7 +141,7 @@ def state(line: Any, head: Facts, since: float) -> Facts:
         for name in ("held", "waiting"):
             text = line.get(name)
             _need(isinstance(text, str), name, text)
-            found[name] = " ".join(_each(text.split(" "), name, clients, _quanta))
+            found[name] = " ".join(_each(text.split(" "), name, clients, _perhaps_quanta))
         for name in ("sent", "lost"):
             found[name] = _each(line.get(name), name, clients, _whole)
         found["metric"] = _each(line.get("metric"), "metric", clients, _measured)
@@ -127,12 +164,12 @@ def _need(right: bool, name: str, value: Any) -> None:
 
 def _time(value: Any, name: str = "time", least: float = 0.0) -> float:
     plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    _need(plain and least <= value <= _SAFE, name, value)
+    _need(plain and least <= value <= SAFE, name, value)
     return float(value)
 
 
 def _whole(value: Any, name: str = "number", least: int = 0) -> int:
-    _need(type(value) is int and least <= value <= _SAFE, name, value)
+    _need(type(value) is int and least <= value <= SAFE, name, value)
     return int(value)
 
 
@@ -145,6 +182,15 @@ def _client(value: Any, clients: int) -> int:
 def _quanta(value: Any, name: str) -> str:
     _need(isinstance(value, str) and _QUANTA.fullmatch(value) is not None, name, value)
     return str(value)
+
+
+def _perhaps_quanta(value: Any, name: str) -> str:
+    return "-" if value == "-" else _quanta(value, name)
+
+
+def _short(value: Any, name: str) -> str:
+    _need(isinstance(value, str), name, value)
+    return "".join(one if one.isprintable() else "?" for one in value[:100])
 
 
 def _measured(value: Any, name: str) -> float | None:

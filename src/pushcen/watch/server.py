@@ -1,4 +1,7 @@
-"""The server of the page: on this machine alone, and only to be read. It sends what runs write, as they write it."""
+"""The server of the page, which can only be read: on this machine alone, unless told otherwise (`guard`).
+
+It sends what runs write, as they write it.
+"""
 
 import asyncio
 import json
@@ -8,16 +11,17 @@ import webbrowser
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pushcen.errors import OptionError, PushcenError
 from pushcen.watch.export import PAGE, SCRIPTS, STYLE, served_page
+from pushcen.watch.guard import HERE, Guard, is_loopback
 from pushcen.watch.source import Watch
 
 try:
     import uvicorn
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
-    from starlette.middleware.trustedhost import TrustedHostMiddleware
     from starlette.requests import Request
     from starlette.responses import FileResponse, HTMLResponse, Response, StreamingResponse
     from starlette.routing import Route
@@ -26,7 +30,8 @@ except ImportError as error:
         f"{error}: to watch runs in a browser needs pip install 'pushcen[watch]'; --export writes a page without it"
     ) from None
 
-HERE = "127.0.0.1"
+READERS = 64
+"""Calls that are answered at a time."""
 POLL = 0.5  # seconds between two looks at the folders
 ALIVE = 15  # seconds after which a quiet connection is told that it is alive
 _HEADERS = {
@@ -40,8 +45,10 @@ _HEADERS = {
 }
 
 
-def application(folders: Sequence[Path], stopping: Callable[[], bool] = lambda: False) -> Starlette:
-    """Return the page of these runs as an ASGI application; it answers who calls it by a name of this machine only.
+def application(
+    folders: Sequence[Path], stopping: Callable[[], bool] = lambda: False, host: str = HERE, token: str = ""
+) -> Starlette:
+    """Return the page of these runs as an ASGI application; it answers who calls it by its name, with the token.
 
     Streams end when `stopping` says so.
     """
@@ -56,8 +63,8 @@ def application(folders: Sequence[Path], stopping: Callable[[], bool] = lambda: 
         return StreamingResponse(_messages(folders, stopping), media_type="text/event-stream", headers=_HEADERS)
 
     files = [Route(f"/{name}", file) for name in (*SCRIPTS, STYLE)]
-    names = Middleware(TrustedHostMiddleware, allowed_hosts=[HERE, "localhost"])
-    return Starlette(routes=[Route("/", page), Route("/stream", stream), *files], middleware=[names])
+    guard = Middleware(Guard, host=host, token=token)
+    return Starlette(routes=[Route("/", page), Route("/stream", stream), *files], middleware=[guard])
 
 
 async def _messages(folders: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[str]:
@@ -77,11 +84,14 @@ async def _messages(folders: Sequence[Path], stopping: Callable[[], bool]) -> As
 class PageServer(uvicorn.Server):
     """Serves until it is told to stop; connections that wait for news do not keep it."""
 
-    def __init__(self, folders: Sequence[Path], port: int) -> None:
-        page = application(folders, lambda: self.should_exit)
-        super().__init__(uvicorn.Config(page, log_level="error", timeout_graceful_shutdown=3, lifespan="off"))
-        self.socket = _listening(port)
-        self.address = f"http://{HERE}:{self.socket.getsockname()[1]}/"
+    def __init__(self, folders: Sequence[Path], port: int, host: str = HERE, token: str = "", given: str = "") -> None:
+        if not token and not is_loopback(host):
+            raise OptionError(f"--http {host}:{port}: whoever reaches it could read it; it needs --http-token FILE")
+        page = application(folders, lambda: self.should_exit, host, token)
+        bounds: dict[str, Any] = {"timeout_graceful_shutdown": 3, "limit_concurrency": READERS}
+        super().__init__(uvicorn.Config(page, log_level="critical", lifespan="off", **bounds))
+        self.socket = _listening(host, port, given or f"--port {port}")
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.socket.getsockname()[1]}/"
 
     def serve_here(self) -> None:
         """Serve in this thread, until Ctrl-C or `should_exit`."""
@@ -89,9 +99,20 @@ class PageServer(uvicorn.Server):
 
 
 @contextmanager
-def serving(folders: Sequence[Path], port: int = 0, *, browser: bool = True) -> Iterator[PageServer]:
-    """Serve the page within this context, in a thread; open it in a browser unless told not to."""
-    server = PageServer(folders, port)
+def serving(
+    folders: Sequence[Path],
+    port: int = 0,
+    *,
+    browser: bool = True,
+    host: str = HERE,
+    token: str = "",
+    given: str = "",
+) -> Iterator[PageServer]:
+    """Serve the page within this context, in a thread; open it in a browser unless told not to.
+
+    `given` is what told the port, for whoever chose one that is taken.
+    """
+    server = PageServer(folders, port, host, token, given)
     thread = threading.Thread(target=server.serve_here, daemon=True)
     thread.start()
     try:
@@ -108,13 +129,13 @@ def open_browser(address: str, open_: Callable[[str], bool] = webbrowser.open) -
     threading.Thread(target=open_, args=(address,), daemon=True).start()
 
 
-def _listening(port: int) -> socket.socket:
-    made = socket.socket()
+def _listening(host: str, port: int, given: str) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((HERE, port))
+        made.bind((host, port))
         made.listen(64)  # who comes early waits a moment
     except OSError as error:
         made.close()
-        raise OptionError(f"--port {port}: {error.strerror}; choose another, or leave it out") from None
+        raise OptionError(f"{given}: {error.strerror}; choose another, or leave it out") from None
     return made

@@ -11,10 +11,11 @@ from pushcen.analysis.labels import labels
 from pushcen.analysis.style import styles
 from pushcen.errors import PushcenError, RunError
 from pushcen.folder import CONFIG, METRICS, SUMMARY, Row, number, read_status
-from pushcen.record import EVENTS, RECORD, STATES, RecordTail
+from pushcen.record import EVENTS, PEERS, RECORD, STATES, RecordTail
 from pushcen.runs import Run
 from pushcen.runs.run import folders_in
 from pushcen.watch import lines
+from pushcen.watch.peers import read_peers
 
 Update = dict[str, Any]
 """`run` is its number; `anew`: forget what was told before. Then whatever is new: facts, rows, events, states."""
@@ -64,6 +65,7 @@ class WatchedRun:
         self._events = _Stream(self.folder / RECORD / EVENTS, lines.events_head, lines.event)
         self._states = _Stream(self.folder / RECORD / STATES, lines.states_head, lines.state)
         self._rows = 0
+        self._last: tuple[Row, ...] = ()
         self._seen: list[Any] = []
         self._damaged: list[Any] = []
         self._told: dict[str, Any] = {}
@@ -88,11 +90,12 @@ class WatchedRun:
         update: Update = {}
         if seen != self._seen:
             self.run, self._seen = Run.open(self.folder), seen
-            if len(self.run.rows) < self._rows:
+            if self.run.rows[self._rows - 1 : self._rows] != self._last:  # cut back, or written anew
                 self._again()
+                self._seen = seen
                 update["anew"] = True
             update["rows"] = [_figures(row) for row in self.run.rows[self._rows :]]
-            self._rows = len(self.run.rows)
+            self._rows, self._last = len(self.run.rows), self.run.rows[-1:]
         for name, stream in (("events", self._events), ("states", self._states)):
             anew, found = stream.more()
             if anew:
@@ -100,7 +103,7 @@ class WatchedRun:
                 return {"anew": True, **self._read(seen)}
             if found:
                 update[name] = found
-        facts = self._facts()
+        facts = self._facts() | read_peers(self.folder / RECORD / PEERS)
         if facts != self._told:
             update["facts"], self._told = facts, facts
         return {name: value for name, value in update.items() if value}

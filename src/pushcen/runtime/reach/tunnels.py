@@ -4,7 +4,9 @@ It stores nothing and answers for nobody. It can delay and drop, and sees who ta
 """
 
 import asyncio
+import contextlib
 import secrets
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -12,7 +14,7 @@ import grpc
 
 from pushcen.errors import CertificateError
 from pushcen.runtime.gate import Context, Gate, Slots
-from pushcen.runtime.reach.pipe import ACCEPT, BROKEN, HOST, PIECE, TO, TUNNEL, until_one_ends
+from pushcen.runtime.reach.pipe import ACCEPT, BROKEN, HOST, PIECE, TO, TUNNEL, pipe, until_one_ends
 from pushcen.runtime.shared import Shared
 
 _MEMBERS = 64  # that may all have as many tunnels as one may, at a time
@@ -78,26 +80,42 @@ class Tunnels:
             knock.accepted.set_result(context)
             await knock.over.wait()
             return
-        to, token = words.get(TO, ""), secrets.token_hex(16)
-        knocks, knock = self._hosted.get(to), _Knock(to)
-        if knocks is None or knocks.full():
+        to = words.get(TO, "")
+        if not self.hosts(to):
             await self._turn_away(context, caller, f"{to!r:.70} is not hosted here, or has too much to answer")
             return
-        self._knocks[token] = knock
         try:
-            knocks.put_nowait(token)
-            async with asyncio.timeout(_ACCEPT):
-                other = await knock.accepted
-            await context.send_initial_metadata(())  # which tells the caller that it may speak
-            await self._carry((caller, context), (to, other))
+            async with self._opened(to) as other:
+                await context.send_initial_metadata(())  # which tells the caller that it may speak
+                one = (caller, context)
+                works = self._copy(*one, other), self._copy(to, other, context), self._belong(one, (to, other))
+                await until_one_ends(*works)
         except TimeoutError:
             await self._turn_away(context, caller, f"{to} does not accept")
+
+    def hosts(self, to: str) -> bool:
+        """Return whether a peer is hosted here, and has room for one more tunnel."""
+        knocks = self._hosted.get(to)
+        return knocks is not None and not knocks.full()
+
+    async def lead(self, to: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Lead what this very peer has to say to one that it hosts."""
+        async with self._opened(to) as other:
+            await until_one_ends(pipe(other, reader, writer), self._belong((to, other)))
+
+    @contextlib.asynccontextmanager
+    async def _opened(self, to: str) -> AsyncIterator[Context]:
+        """Knock at a peer that is hosted here; yield its end of the tunnel once it has accepted."""
+        token, knock = secrets.token_hex(16), _Knock(to)
+        self._knocks[token] = knock
+        try:
+            self._hosted[to].put_nowait(token)
+            async with asyncio.timeout(_ACCEPT):
+                other = await knock.accepted
+            yield other
         finally:
             del self._knocks[token]
             knock.over.set()
-
-    async def _carry(self, one: tuple[str, Context], other: tuple[str, Context]) -> None:
-        await until_one_ends(self._copy(*one, other[1]), self._copy(*other, one[1]), self._belong(one, other))
 
     async def _copy(self, name: str, source: Context, target: Context) -> None:
         """Carry what a member sends, as fast as it may."""

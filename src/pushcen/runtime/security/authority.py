@@ -19,7 +19,7 @@ from pushcen.errors import CertificateError
 from pushcen.files import write_whole
 from pushcen.protocol import PeerId
 from pushcen.protocol.messages import check_id
-from pushcen.runtime.network import Generation, NetworkDescription, check_name, generation_of
+from pushcen.runtime.network import WEIGHTS, Generation, NetworkDescription, check_name, generation_of
 from pushcen.runtime.security.certificates import (
     Certificate,
     Key,
@@ -136,11 +136,22 @@ class Authority:
         return self._sign({"kind": "forget", "peer": peer, "founded": generation.founded(peer)})
 
     def refound(
-        self, founders: Sequence[str], number: int | None = None, settings: Mapping[str, Any] | None = None
+        self,
+        founders: Sequence[str],
+        number: int | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        new_weights: bool = False,
     ) -> Signed:
-        """Sign the record that lets the network be founded anew, and keep it, so that its number is not used again."""
-        newest = self.generation().number
-        generation = Generation(newest + 1 if number is None else number, tuple(founders), settings or {})
+        """Sign the record that lets the network be founded anew, and keep it, so that its number is not used again.
+
+        It has all that was ever changed for all, so that who was away for long needs the newest record only.
+        """
+        before = self.generation()
+        newest = before.number
+        number = newest + 1 if number is None else number
+        changed = {**before.settings, **(settings or {}), **({WEIGHTS: str(number)} if new_weights else {})}
+        generation = Generation(number, tuple(founders), changed)
         if generation.number <= newest:
             raise CertificateError(f"generation {generation.number}: must be above {newest}, which there has been")
         revoked = read_trust(self.folder).revoked

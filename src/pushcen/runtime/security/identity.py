@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from pushcen.runtime.wire import Signed
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Options = list[tuple[str, Any]]
+os.environ.setdefault("GRPC_DNS_RESOLVER", "native")  # gRPC's own hangs where only a hosts file knows a name
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 

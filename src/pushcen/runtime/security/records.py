@@ -147,11 +147,6 @@ class Records:
                 f"another refound numbered {generation.number}, founded by {', '.join(generation.founders)}, not by"
                 f" {', '.join(self.newest.founders)}: the authority must make a newer one, which ends both"
             )
-        if generation.settings:
-            raise CertificateError(
-                f"refound {generation.number} changes {', '.join(sorted(map(str, generation.settings)))[:200]}, which"
-                " this pushcen cannot: upgrade it"
-            )
         self.next, self._refounds[generation.number] = generation, record
         return generation
 

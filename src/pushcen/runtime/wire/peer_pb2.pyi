@@ -37,8 +37,15 @@ class Holding(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., owner: _Optional[str] = ..., fingerprint: _Optional[bytes] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned", "refound", "holds")
+    __slots__ = ("major", "minor", "peer", "boot", "address", "run", "about", "link", "known", "known_boot", "refusal", "text", "news", "returned", "refound", "holds", "agree", "varies")
     class AboutEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class VariesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -61,6 +68,8 @@ class Hello(_message.Message):
     RETURNED_FIELD_NUMBER: _ClassVar[int]
     REFOUND_FIELD_NUMBER: _ClassVar[int]
     HOLDS_FIELD_NUMBER: _ClassVar[int]
+    AGREE_FIELD_NUMBER: _ClassVar[int]
+    VARIES_FIELD_NUMBER: _ClassVar[int]
     major: int
     minor: int
     peer: str
@@ -77,7 +86,9 @@ class Hello(_message.Message):
     returned: Signed
     refound: Signed
     holds: _containers.RepeatedCompositeFieldContainer[Holding]
-    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ..., refound: _Optional[_Union[Signed, _Mapping]] = ..., holds: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ...) -> None: ...
+    agree: bytes
+    varies: _containers.ScalarMap[str, str]
+    def __init__(self, major: _Optional[int] = ..., minor: _Optional[int] = ..., peer: _Optional[str] = ..., boot: _Optional[int] = ..., address: _Optional[str] = ..., run: _Optional[bytes] = ..., about: _Optional[_Mapping[str, str]] = ..., link: _Optional[_Union[Link, _Mapping]] = ..., known: _Optional[str] = ..., known_boot: _Optional[int] = ..., refusal: _Optional[str] = ..., text: _Optional[str] = ..., news: _Optional[bool] = ..., returned: _Optional[_Union[Signed, _Mapping]] = ..., refound: _Optional[_Union[Signed, _Mapping]] = ..., holds: _Optional[_Iterable[_Union[Holding, _Mapping]]] = ..., agree: _Optional[bytes] = ..., varies: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class News(_message.Message):
     __slots__ = ("members", "records", "have")
@@ -98,3 +109,17 @@ class Piece(_message.Message):
     data: bytes
     progress: Signed
     def __init__(self, envelope: _Optional[bytes] = ..., data: _Optional[bytes] = ..., progress: _Optional[_Union[Signed, _Mapping]] = ...) -> None: ...
+
+class Look(_message.Message):
+    __slots__ = ("life", "after")
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    AFTER_FIELD_NUMBER: _ClassVar[int]
+    life: int
+    after: int
+    def __init__(self, life: _Optional[int] = ..., after: _Optional[int] = ...) -> None: ...
+
+class View(_message.Message):
+    __slots__ = ("json",)
+    JSON_FIELD_NUMBER: _ClassVar[int]
+    json: bytes
+    def __init__(self, json: _Optional[bytes] = ...) -> None: ...

@@ -3,6 +3,8 @@
 The bytes are protobuf's own. Whatever does not look as `write_piece` makes it is read by protobuf.
 """
 
+from collections.abc import AsyncIterator
+
 from pushcen.runtime.wire.peer_pb2 import Piece
 
 _ENVELOPE, _DATA, _PROGRESS = b"\x0a\x12\x1a"  # fields 1 to 3, all with a length
@@ -20,6 +22,14 @@ def write_piece(envelope: bytes, data: Bytes, progress: bytes = b"") -> bytes:
         if field:
             parts += (_begin(kind, len(field)), field)
     return b"".join(parts)
+
+
+async def cut(envelope: bytes, data: bytes, progress: bytes, size: int) -> AsyncIterator[bytes]:
+    """Yield data in pieces of so many bytes, of which the first has envelope and progress."""
+    view = memoryview(data)
+    yield write_piece(envelope, view[:size], progress)
+    for begin in range(size, len(view), size):
+        yield write_piece(b"", view[begin : begin + size])
 
 
 def read_piece(message: bytes) -> tuple[bytes, bytes, Bytes]:

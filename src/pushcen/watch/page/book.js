@@ -9,10 +9,12 @@ const ACCOUNTS = [
   ["written_off", "written off"],
   ["missing", "missing"],
 ];
+const NEARLY = { held: "held by peers that were asked", under_way: "under way, or with others" }; // of real networks
 const accountColour = (name) => colourOf(name.replace("_", "-"));
 
 /** Whether what a book has adds up, to the quantum, to what was founded. */
 function addsUp(book) {
+  if (book.near) return true; // peers were asked one after the other
   return book.exact && ACCOUNTS.reduce((sum, [name]) => sum + BigInt(book[name]), 0n) === BigInt(book.founded);
 }
 
@@ -45,7 +47,7 @@ class BookView {
     const share = (state, name) => Number((BigInt(state.book[name]) * 1000000n) / (BigInt(state.book.founded) || 1n)) / 1000000;
     const high = Math.max(run.head?.horizon || 0, books[books.length - 1].t);
     this.chart.begin(
-      { low: 0, high, title: "pseudo-time", text: (value) => grouped(Number(value.toPrecision(4))) },
+      { low: 0, high, title: run.head?.seconds ? "seconds" : "pseudo-time", text: (value) => grouped(Number(value.toPrecision(4))) },
       { low: 0, high: 1, text: (value) => Math.round(100 * value) + " %" },
     );
     let floor = books.map((state) => [state.t, 0]);
@@ -59,7 +61,8 @@ class BookView {
 
   write(book) {
     const exact = addsUp(book), founded = BigInt(book.founded) || 1n;
-    const text = exact ? "✓ adds up to the quantum" : "✗ does not add up";
+    const near = "nearly: peers are asked one after the other; `pushcen audit` is exact";
+    const text = book.near ? near : exact ? "✓ adds up to the quantum" : "✗ does not add up";
     if (this.sum.textContent !== text) [this.sum.textContent, this.sum.className] = [text, exact ? "" : "bad"];
     const key = JSON.stringify(book) + colourOf("paper");
     if (this.table.dataset.key === key) return;
@@ -68,11 +71,11 @@ class BookView {
       element("th", { scope: "row" }, swatch, title),
       element("td", {}, (Number((BigInt(quanta) * 10000n) / founded) / 100).toFixed(2) + " %"),
       element("td", {}, grouped(quanta)));
-    const shown = ACCOUNTS.filter(([name]) => name !== "missing" || book.missing !== "0");
+    const shown = ACCOUNTS.filter(([name]) => (name !== "missing" && !(book.near && ["folded", "written_off"].includes(name))) || book[name] !== "0");
     this.table.replaceChildren(...shown.map(([name, title]) => {
       const swatch = element("span", { class: "swatch" });
       swatch.style.background = accountColour(name);
-      return row(swatch, title, book[name]);
+      return row(swatch, book.near ? NEARLY[name] || title : title, book[name]);
     }), row("", "in all, in quanta", book.founded));
   }
 }

@@ -28,17 +28,18 @@ class CurvesView {
       ["train_loss", { title: "training loss", ...number }],
       ["bytes_sent", { title: "bytes sent", ...bytes }],
       ["tau", { title: "staleness: events between making and merging", ...number }],
+      ["waited", { title: "seconds that models waited to be merged", ...number }],
       ["consensus_error", { title: "consensus error", ...number }],
       ["online", { title: "clients online", ...number }],
     ].filter(([key]) => known.has(key)));
-    const axes = [["time", "pseudo-time"], ["bytes_sent", "bytes sent"], ["steps", "compute events"]];
+    const axes = [["time", runs.every((run) => run.head?.seconds) ? "seconds" : "pseudo-time"], ["bytes_sent", "bytes sent"], ["steps", "compute events"]];
     if (runs.every((run) => run.facts.seconds)) axes.push(["seconds", "seconds by the clock"]);
     this.fill(this.what, [...this.figures].map(([key, figure]) => [key, figure.title]));
     this.fill(this.over, axes);
   }
 
   fill(select, options) {
-    const key = options.map(([value]) => value).join();
+    const key = options.flat().join();
     if (select.dataset.options === key) return;
     const before = select.value;
     select.dataset.options = key;

@@ -17,6 +17,7 @@ class Page {
     this.curves = new CurvesView($("curves"), $("curves-value"), go);
     this.book = new BookView($("book"), $("book-table"), $("book-sum"), go);
     this.matrix = new MatrixView($("matrix"), $("matrix-value"), $("matrix-what"), select);
+    this.peers = new PeersView($("peers-panel"), $("peers"), $("peers-note"), select);
     this.log = new LogView($("log"), $("log-kind"), $("log-client"), (client, time) => { this.select(client); this.seek(time); });
     this.theme(localStored("theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
     this.listen();
@@ -146,7 +147,8 @@ class Page {
     const passed = Math.min((now - (this.last || now)) / 1000, 0.25);
     this.last = now;
     if (!this.shown) return;
-    this.speed = (Number($("speed").value) * (this.shown.head?.horizon || this.end)) / PLAY_SECONDS;
+    this.speed = (Number($("speed").value) * this.shown.whole) / PLAY_SECONDS;
+    if (this.following && this.shown.real && this.shown.running) this.speed = 1; // as it is
     if (this.playing) {
       this.time = Math.min(this.time + passed * this.speed, this.end);
       if (this.time >= this.end && !this.runs.some((run) => run.running)) this.play(false);
@@ -173,14 +175,15 @@ class Page {
     }
     $("slider").max = this.end;
     $("slider").value = this.time;
-    $("clock").textContent = `T ${this.time.toFixed(2)} of ${Number(Math.max(run.head?.horizon || 0, this.end).toPrecision(4))}`;
+    $("clock").textContent = run.real ? `${this.time.toFixed(1)} of ${this.end.toFixed(1)} s` : `T ${this.time.toFixed(2)} of ${Number(Math.max(run.head?.horizon || 0, this.end).toPrecision(4))}`;
     $("follow").setAttribute("aria-pressed", this.following);
     if (this.slow && now - this.slow < 400 && (this.playing || this.following)) return this.later();
     this.slow = now;
     this.curves.draw(this.runs, this.time, run.number);
     this.book.draw(run, this.time);
     if (run.head) {
-      this.matrix.draw(this.replay, this.selected);
+      this.matrix.draw(run, this.replay, this.selected);
+      this.peers.draw(run, this.replay, this.selected);
       this.log.draw(run, this.time, this.selected);
       showKey($("network-key"), this.network, run);
       const story = storyOf(run, this.time);
@@ -190,7 +193,7 @@ class Page {
     const note = [];
     if (run.facts.error) note.push(run.facts.error);
     if (run.head?.every > 1) note.push(`one in ${run.head.every} compute events is shown`);
-    if (run.head?.since > 0) note.push(`recorded since T ${run.head.since.toFixed(2)}`);
+    if (run.head?.since > 0) note.push(`recorded since ${run.when(run.head.since)}`);
     if (run.facts.full) note.push("the record is full: what came later is in the curves only");
     $("status").textContent = note.join("; ");
   }

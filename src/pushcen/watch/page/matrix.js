@@ -28,8 +28,8 @@ class MatrixView {
     return replay.eventsOf[receiver] ? replay.share[cell] / replay.eventsOf[receiver] : 0;
   }
 
-  draw(replay, selected) {
-    this.replay = replay;
+  draw(run, replay, selected) {
+    [this.run, this.replay] = [run, replay];
     const { bins } = replay, { pen } = this, dark = document.documentElement.dataset.theme === "dark";
     const cells = new ImageData(bins, bins), colours = new Uint32Array(cells.data.buffer), values = new Float64Array(bins * bins);
     this.most = 0;
@@ -53,14 +53,14 @@ class MatrixView {
 
   text(value) {
     if (this.what.value === "share") return (100 * value).toFixed(2) + " % of each new model";
-    if (this.what.value === "age") return value.toFixed(1) + " compute events old, on average";
+    if (this.what.value === "age") return this.run.real ? `waited ${this.run.ageText(value)} in the mailbox, on average` : value.toFixed(1) + " compute events old, on average";
     return value + " messages lost";
   }
 
   say() {
     if (!this.replay) return;
     const several = this.replay.bins < this.replay.clients.length, lightest = document.documentElement.dataset.theme === "dark" ? "brightest" : "darkest";
-    const name = (bin) => (several ? `${this.first(bin)}–${this.first(bin + 1) - 1}` : bin);
+    const name = (bin) => (several ? `${this.first(bin)}–${this.first(bin + 1) - 1}` : this.run.name(bin));
     const text = this.over
       ? `${name(this.over[0])} from ${name(this.over[1])}: ${this.text(this.value(...this.over))}`
       : `receivers down, senders across; ${lightest}: ${this.text(this.most)}`;

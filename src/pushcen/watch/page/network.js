@@ -4,6 +4,8 @@
 const SCALE = ["#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"]; // cividis: every eye reads it alike
 const FLY = 0.7; // seconds that a message is seen for, where messages take no time
 const RING = 60; // so many clients still fit on a ring
+const MOST_SIZE = 1.6; // of a circle, in those of one with the mean mass
+const AROUND = 10; // pixels around a circle that its rings, and the mark of the selected one, take
 
 /** The colour of a value from 0 to 1. */
 function shade(value) {
@@ -60,15 +62,16 @@ class NetworkView {
     const half = Math.min(width, height) / 2;
     if (count <= RING) {
       this.radius = Math.min(half * 0.13, (half * 0.82 * Math.PI) / count / 1.5);
+      const room = MOST_SIZE * this.radius + AROUND, far = Math.max(half - room, half / 3), wide = Math.min(1.15 * far, Math.max(width / 2 - room, far));
       this.places = Array.from({ length: count }, (_, at) => {
         const angle = (2 * Math.PI * at) / count - Math.PI / 2;
-        return [width / 2 + (half - 1.6 * this.radius) * 1.15 * Math.cos(angle), height / 2 + (half - 1.6 * this.radius) * Math.sin(angle)];
+        return [width / 2 + wide * Math.cos(angle), height / 2 + far * Math.sin(angle)];
       });
     } else {
-      const stretch = Math.min(width / height, 1.7);
+      const stretch = Math.min(Math.max(width / height, 1), 1.7);
       this.radius = Math.max(1.6, (half * 0.66 * Math.sqrt(stretch)) / Math.sqrt(count));
       this.places = Array.from({ length: count }, (_, at) => {
-        const far = (half - this.radius - 2) * Math.sqrt((at + 0.5) / count), angle = at * Math.PI * (3 - Math.sqrt(5));
+        const far = (half - MOST_SIZE * this.radius - AROUND) * Math.sqrt((at + 0.5) / count), angle = at * Math.PI * (3 - Math.sqrt(5));
         return [width / 2 + stretch * far * Math.cos(angle), height / 2 + far * Math.sin(angle)];
       });
     }
@@ -94,12 +97,14 @@ class NetworkView {
     const { pen } = this, ink = colourOf("ink"), soft = colourOf("soft");
     pen.clearRect(0, 0, this.width, this.height);
     const clients = replay.clients, scale = this.scale = this.colours(replay, run);
-    const held = clients.map((client) => Number(client.held || 0)), mean = held.reduce((sum, one) => sum + one, 0) / clients.length || 1;
-    this.sizes = held.map((one) => (run.head.founded ? this.radius * Math.min(1.6, Math.max(0.45, Math.sqrt(one / mean))) : this.radius));
+    const known = clients.filter((client) => client.held !== null), held = clients.map((client) => Number(client.held || 0));
+    const mean = held.reduce((sum, one) => sum + one, 0) / (run.real ? known.length : clients.length) || 1;
+    this.sizes = held.map((one, number) => (run.head.founded && !(run.real && clients[number].held === null) ? this.radius * Math.min(MOST_SIZE, Math.max(0.45, Math.sqrt(one / mean))) : this.radius));
     this.drawLinks(replay, soft);
     if (selected !== null) this.drawInfluence(clients[selected]);
     this.drawFlights(run, replay.time, run.head.instant ? FLY * speed : run.longest);
-    this.drawClients(clients, scale, replay.time, speed);
+    this.drawClients(clients, scale, replay.time, speed, run);
+    if (run.facts.peers) this.drawWarnings(run.facts.peers);
     for (const number of [selected, this.hovered]) if (number !== null && clients[number]) this.mark(number, ink);
   }
 
@@ -158,7 +163,7 @@ class NetworkView {
   }
 
   /** Draw all clients, those of the same look in one go: of a thousand, a frame still takes a few milliseconds. */
-  drawClients(clients, scale, time, speed) {
+  drawClients(clients, scale, time, speed, run) {
     const { pen } = this, looks = new Map(), rings = new Map(), [ink, soft, panel] = ["ink", "soft", "panel"].map(colourOf);
     const put = (map, key, entry) => (map.has(key) ? map.get(key).push(entry) : map.set(key, [entry]));
     for (const { number, known, online, late, trained } of clients) {
@@ -185,17 +190,46 @@ class NetworkView {
       pen.stroke();
     }
     pen.setLineDash([]);
-    if (clients.length <= 200) for (const client of clients) this.label(client, scale, ink);
+    if (clients.length <= 200) for (const client of clients) this.label(client, scale, ink, run);
   }
 
-  label({ number, known, online }, scale, ink) {
-    const { pen } = this, [x, y] = this.places[number], size = this.sizes[number], value = scale.values[number];
+  label({ number, known, online }, scale, ink, run) {
+    const { pen } = this, [x, y] = this.places[number], size = this.sizes[number], value = scale.values[number], name = run.name(number);
+    if (run.real && this.places.length <= RING && (!known || name.length > 3)) return this.nameBeside(name, x, y, size, ink);
     if (!known || size <= 7.5) return;
-    pen.fillStyle = !online || value === null ? ink : (value - scale.low) / (scale.high - scale.low) > 0.55 ? "#111111" : "#ffffff";
+    pen.fillStyle = !online ? ink : value === null ? colourOf("panel") : (value - scale.low) / (scale.high - scale.low) > 0.55 ? "#111111" : "#ffffff";
     pen.font = `${Math.min(13, size)}px system-ui, sans-serif`;
     pen.textAlign = "center";
     pen.textBaseline = "middle";
-    pen.fillText(number, x, y + 0.5);
+    pen.fillText(name, x, y + 0.5);
+  }
+
+  /** A long name stands below its circle, or above it where there is no room below. */
+  nameBeside(name, x, y, size, ink) {
+    const { pen } = this, below = y + size + 22 < this.height;
+    pen.fillStyle = ink;
+    pen.font = "12px system-ui, sans-serif";
+    pen.textAlign = x < 60 ? "left" : x > this.width - 60 ? "right" : "center";
+    pen.textBaseline = "middle";
+    const text = name.length > 18 ? name.slice(0, 17) + "…" : name, at = x < 60 ? Math.max(2, x - size) : x > this.width - 60 ? Math.min(this.width - 2, x + size) : x;
+    pen.fillText(text, at, below ? y + size + 15 : y - size - 15);
+  }
+
+  /** A sign at each peer with which something is wrong. */
+  drawWarnings(peers) {
+    const { pen } = this;
+    for (const [number, peer] of peers.entries()) {
+      if (!this.places[number] || !peer.problems.length) continue;
+      const [x, y] = this.places[number], off = 0.8 * this.sizes[number];
+      pen.fillStyle = colourOf("bad");
+      disc(pen, x + off, y - off, 7.5);
+      pen.fill();
+      pen.fillStyle = colourOf("panel");
+      pen.font = "bold 12px system-ui, sans-serif";
+      pen.textAlign = "center";
+      pen.textBaseline = "middle";
+      pen.fillText("!", x + off, y - off + 0.5);
+    }
   }
 
   mark(number, ink) {

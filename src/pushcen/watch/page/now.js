@@ -8,11 +8,12 @@ function showNow(list, run, time) {
   put(measure.title, measure.name, (value) => measureText(value, measure));
   put(`${measure.title}, worst tenth`, `${measure.name}_worst_tenth`, (value) => measureText(value, measure));
   put(`${measure.title}, joined late`, `delayed_${measure.name}`, (value) => measureText(value, measure));
-  put("clients online", "online", grouped);
+  put(run.real ? "peers online" : "clients online", "online", grouped);
   put("compute events", "steps", grouped);
   put("bytes sent", "bytes_sent", bytesText);
   put("staleness, events", "tau", (value) => value.toFixed(1));
-  if (row) shown.unshift(["evaluated at", "time", `T ${Number(row.time.toPrecision(6))}`]);
+  put("models waited", "waited", (value) => `${value.toFixed(1)} s`);
+  if (row) shown.unshift(["evaluated at", "time", run.head?.seconds ? run.when(row.time) : `T ${Number(row.time.toPrecision(6))}`]);
   const key = JSON.stringify(shown);
   if (list.dataset.key === key) return;
   list.dataset.key = key;
@@ -30,33 +31,64 @@ function showCard(card, run, replay, number) {
   const { measure } = run.facts, merged = [];
   for (let at = 0; at < client.merged.length; at += 3) merged.push([client.merged[at + 2], client.merged[at], client.born - client.merged[at + 1]]);
   merged.sort((one, other) => other[0] - one[0]);
-  const unit = Number(run.head.founded) / Math.max(1, run.clients - Object.keys(run.head.joins).length);
+  const unit = run.real ? 2 ** 40 : Number(run.head.founded) / Math.max(1, run.clients - Object.keys(run.head.joins).length);
+  const peer = run.facts.peers?.[number];
   const rows = [
     [null, client.online ? (client.late ? "online; joined late" : "online") : client.known ? `offline: ${client.says}` : "has not joined yet"],
-    client.joined ? ["joined at", `T ${client.joined.toFixed(2)}`] : null,
-    ["samples", grouped(run.head.samples[number])],
+    ...(peer ? peerRows(peer) : []),
+    client.joined ? ["joined at", run.when(client.joined)] : null,
+    run.head.samples ? ["samples", grouped(run.head.samples[number])] : null,
     [measure.title, measureText(client.metric, measure)],
     run.head.founded && client.held !== null ? ["mass, in units", (Number(client.held) / unit).toFixed(3)] : null,
     run.head.founded && client.held !== null ? ["in quanta", grouped(client.held)] : null,
     run.head.founded && client.waiting !== null ? ["waiting for it", grouped(client.waiting)] : null,
-    ["events", (run.head.every > 1 ? "about " : "") + grouped(client.events * run.head.every)],
+    ["events" + (run.real ? " seen" : ""), (run.head.every > 1 ? "about " : "") + grouped(client.events * run.head.every)],
     ["sent", bytesText(client.sent)],
     client.lost ? ["messages lost", grouped(client.lost)] : null,
-    client.trained !== null ? ["trained last at", `T ${client.trained.toFixed(2)}`] : null,
-    merged.length ? [null, `Its newest model has, of ${merged.length === 1 ? "a neighbour" : merged.length + " neighbours"} (share, and age in compute events):`] : null,
-    ...merged.slice(0, 8).map(([share, from, age]) => [`of client ${from}`, `${(share / 100).toFixed(1)} %, ${age} old`]),
+    client.trained !== null ? ["trained last at", run.when(client.trained)] : null,
+    merged.length ? [null, `Its newest model has, of ${merged.length === 1 ? "a neighbour" : merged.length + " neighbours"} (share, and ${run.real ? "how long it waited" : "age in compute events"}):`] : null,
+    ...merged.slice(0, 8).map(([share, from, age]) => [`of ${run.called(from)}`, `${(share / 100).toFixed(1)} %, ${run.ageText(age)}${run.real ? "" : " old"}`]),
     merged.length > 8 ? ["others", `${(merged.slice(8).reduce((sum, [share]) => sum + share, 0) / 100).toFixed(1)} %`] : null,
   ].filter(Boolean);
   const key = JSON.stringify([number, rows]);
   if (card.dataset.key === key) return;
   card.dataset.key = key;
-  card.replaceChildren(element("h3", {}, `Client ${number}`), element("dl", {}, ...rows.flatMap(([title, text]) => (title === null ? [element("dd", { class: "whole" }, text)] : [element("dt", {}, title), element("dd", {}, text)]))));
+  card.replaceChildren(element("h3", {}, run.real ? run.name(number) : `Client ${number}`), labelBars(run.head.labels, number), element("dl", {}, ...rows.flatMap(([title, text, level]) => (title === null ? [element("dd", { class: `whole ${level || ""}` }, text)] : [element("dt", {}, title), element("dd", {}, text)]))));
+}
+
+/** How the labels of a client's data are distributed, where that is known: a bar for each. */
+function labelBars(labels, number) {
+  if (!labels || labels.length < 2) return "";
+  const counts = labels.map((clients) => clients[number]), most = Math.max(1, ...counts), [width, height] = [200 / counts.length, 34];
+  const told = counts.map((count, label) => `${label}: ${count}`), text = told.length > 30 ? told.slice(0, 30).join(", ") + ", …" : told.join(", ");
+  const bars = counts.map((count, label) => element("rect", { x: label * width + 0.5, width: Math.max(0.8, width - 1), y: height - (height * count) / most, height: (height * count) / most, fill: colourOf("accent") }));
+  const names = counts.length <= 20 ? counts.map((_, label) => element("text", { x: (label + 0.5) * width, y: height + 10, "text-anchor": "middle", "font-size": 9, fill: colourOf("soft") }, String(label))) : [];
+  const chart = element("svg", { class: "labels", viewBox: `0 0 200 ${height + 12}`, role: "img", "aria-label": `samples by label: ${text}` }, element("title", {}, `samples by label: ${text}`), ...bars, ...names);
+  return element("div", {}, element("p", {}, "samples by label"), chart);
+}
+
+/** What a real peer says of itself. */
+function peerRows(peer) {
+  if (!peer.asked) return [[null, "It is only heard of: it was not asked."]];
+  const wrong = peer.problems.map(([level, text, hint]) => [null, `${LEVELS[level]}: ${text}. ${hint}`, level]);
+  return [
+    ...wrong,
+    ["state", peer.online ? peer.phase : "does not answer"],
+    ["address", peer.address],
+    ["version", peer.version],
+    ["method", peer.method],
+    ["certificate", certificateText(peer.certificate_days)],
+    ["events in all", grouped(peer.events)],
+    ["models that wait", grouped(peer.models)],
+    ["bytes in", bytesText(peer.bytes_in)],
+    ["has refused", refusalsText(peer.refusals)],
+  ];
 }
 
 /** What circles, colours, rings and dots mean. */
 function showKey(list, network, run) {
   const { low, high } = network.scale, { measure } = run.facts;
-  const text = (value) => (network.colouring === "metric" ? measureText(value, measure) : Number(value.toPrecision(3)) + (network.colouring === "age" ? " of time" : " events"));
+  const text = (value) => (network.colouring === "metric" ? measureText(value, measure) : Number(value.toPrecision(3)) + (run.real ? " s" : network.colouring === "age" ? " of time" : " events"));
   const key = [text(low), text(high), run.head.founded !== null, network.colouring].join();
   if (list.dataset.key === key) return;
   list.dataset.key = key;
@@ -77,8 +109,8 @@ function showKey(list, network, run) {
     element("span", {}, text(low), ramp, text(high)),
     ...(run.head.founded ? [entry(icon((at) => { disc(at, 5, 9, 2.5); at.fill(); disc(at, 12, 9, 5); at.fill(); }), "size: mass")] : []),
     entry(icon((at) => { at.lineWidth = 3; ring(at, 5, []); }), "just trained"),
-    entry(icon((at) => { ring(at, 4, []); ring(at, 7.5, []); }), "joined late"),
-    entry(icon((at) => ring(at, 6, [2.5, 2.5])), "offline"),
+    ...(run.real ? [] : [entry(icon((at) => { ring(at, 4, []); ring(at, 7.5, []); }), "joined late")]),
+    entry(icon((at) => ring(at, 6, [2.5, 2.5])), run.real ? "does not answer" : "offline"),
     entry(icon((at) => { disc(at, 9, 9, 1.5); at.fill(); }), "not there yet"),
     entry(icon((at) => { at.fillStyle = colourOf("push"); disc(at, 9, 9, 3.5); at.fill(); }), "push"),
     entry(icon((at) => { at.strokeStyle = colourOf("push"); at.lineWidth = 2; line(at, [5, 5], [13, 13]); line(at, [5, 13], [13, 5]); }), "lost"),
@@ -87,16 +119,21 @@ function showKey(list, network, run) {
 
 /** What the newest change of who is there means, in a sentence. */
 function storyOf(run, time) {
-  const recent = run.head.horizon / 8;
+  const recent = run.real ? 20 : run.head.horizon / 8;
   for (let at = upTo(run.events, time, (event) => event[1]) - 1; at >= 0 && run.events[at][1] >= time - recent; at--) {
     const [kind, when, client, what] = run.events[at];
     if (kind !== "p" || when === 0) continue;
-    const begin = `T ${when.toFixed(2)}: client ${client} ${what}. `;
-    if (!run.head.founded) return begin;
+    const begin = `${run.when(when)}: ${run.called(client)} ${what}. `;
+    if (!run.head.founded || (run.real && (what === "joins" || what === "returns"))) return begin;
     if (what === "joins") return begin + "It holds no mass, so its untrained model counts for nothing; what it gets first brings mass, and it takes that over.";
     if (what === "says farewell") return begin + "It hands all its mass to others before it is gone.";
-    if (what === "leaves" || what === "crashes") return begin + "Its mass stays its own until it is back; what is sent to it meanwhile is made up for by later messages.";
+    if (["leaves", "crashes", "falls silent"].includes(what)) return begin + "Its mass stays its own until it is back; what is sent to it meanwhile is made up for by later messages.";
     return begin + "It goes on with the mass that it had.";
+  }
+  if (run.real) {
+    const asked = run.facts.peers?.filter((peer) => peer.asked) || [], wrong = asked.filter((peer) => peer.problems.length);
+    const all = `${asked.length === 1 ? "One peer is" : asked.length + " peers are"} asked once a second how ${asked.length === 1 ? "it is" : "they are"}`;
+    return wrong.length ? `${all}; something is wrong with ${some(wrong.map((peer) => peer.name))}.` : `${all}; all is well.`;
   }
   const late = Object.keys(run.head.joins).length;
   if (!run.head.founded) return "";

@@ -64,13 +64,21 @@ class WatchedRun {
     const bright = (0.3 * parts[0] + 0.6 * parts[1] + 0.1 * parts[2]) / 255, mix = Math.max(0, 0.62 - bright);
     return `rgb(${parts.map((part) => Math.round(part + mix * (255 - part))).join()})`;
   }
+  /** Whether these are real peers, which have names, and time is in seconds. */
+  get real() { return Boolean(this.head?.names); }
+  name(number) { return this.head?.names ? this.head.names[number] : String(number); }
+  called(number) { return this.head?.names ? this.name(number) : `client ${number}`; }
+  when(time, digits = 2) { return this.head?.seconds ? `${time.toFixed(Math.min(digits, 1))} s` : `T ${time.toFixed(digits)}`; }
+  ageText(age) { return this.head?.seconds ? `${(age / 1000).toFixed(1)} s` : String(Math.round(age)); }
+  /** How long it takes as a whole, as far as that is known. */
+  get whole() { return this.head?.horizon || this.end; }
   get clients() { return this.head ? this.head.clients : 0; }
   get running() { return this.facts.status === "running"; }
 
   /** The newest moment that is known. */
   get end() {
     const last = (list, time) => (list.length ? time(list[list.length - 1]) : 0);
-    return Math.max(last(this.rows, (row) => row.time), last(this.events, (event) => event[1]));
+    return Math.max(last(this.rows, (row) => row.time), last(this.events, (event) => event[1]), last(this.states, (state) => state.t));
   }
 
   /** The newest row of the metrics at a moment; null before the first. */
@@ -158,8 +166,10 @@ class Replay {
       for (const missed of event[6]) this.lost[this.cell(missed, number)]++;
     } else if (kind === "l") {
       this.lost[this.cell(number, born)]++;
+    } else if (kind === "x") { // an exchange: its model has moved towards another's
+      this.share[this.cell(number, born)] += event[4] / 10000;
     } else if (kind === "p") {
-      client.online = born === "joins" || born === "returns" || born === "is repaired";
+      client.online = ["joins", "returns", "is repaired", "answers again"].includes(born);
       client.known = true;
       client.says = born;
       if (born === "joins") client.joined = time;
@@ -173,8 +183,8 @@ class Replay {
       const at = client.number;
       client.online = state.online[at] === "1";
       if (client.online) client.known = true;
-      client.held = held[at];
-      client.waiting = waiting[at];
+      client.held = held[at] === "-" ? null : held[at];
+      client.waiting = waiting[at] === "-" ? null : waiting[at];
       client.sent = state.sent[at];
       client.lost = state.lost[at];
       if (state.metric[at] !== null) client.metric = state.metric[at];
