@@ -52,7 +52,8 @@ def draw(dataset):
         axes.set_xlim(min(sent) / 2, max(sent) * 2.5)
         best = front([end for end, _, _ in ends], lambda one, other: one > other)
         axes.step(*zip(*best, strict=True), where="post", color="#999999", linewidth=5, alpha=0.3, zorder=0)
-        axes.annotate(note[0], (0.01, note[1]), xycoords=("axes fraction", "data"), xytext=(0, -11),
+        clear = 3 if min(ends)[0][1] < note[1] else -11  # of the leftmost point
+        axes.annotate(note[0], (0.01, note[1]), xycoords=("axes fraction", "data"), xytext=(0, clear),
                       textcoords="offset points", fontsize=8, color=GREY)  # fmt: skip
         name(figure, axes, ends)
     write(figure, ROOT / "docs" / "pictures" / f"field_{dataset}.svg")
