@@ -28,7 +28,10 @@ class _Knock:
     """Somebody who wants a tunnel to a peer that has dialled out."""
 
     to: str
-    accepted: "asyncio.Future[Context]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    accepted: "asyncio.Future[tuple[Context, bytes]]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    """Its end of the tunnel, and its certificate."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -52,6 +55,7 @@ class Tunnels:
         """Tell a peer that nobody can dial of every tunnel to it, for as long as it listens."""
         knocks = self._hosted[caller] = asyncio.Queue(_KNOCKS)  # a newer stream of it takes the place of an older one
         self._count()
+        shown = self._identity.shown(context)
         try:
             await context.write(b"hosted")
             while self._hosted.get(caller) is knocks:
@@ -59,7 +63,7 @@ class Tunnels:
                     async with asyncio.timeout(_ASK_AGAIN):
                         token = await knocks.get()
                 except TimeoutError:
-                    self._identity.caller(context, caller)
+                    self._identity.member(shown, caller)
                 else:
                     await context.write(token.encode())
         except CertificateError as error:
@@ -72,12 +76,13 @@ class Tunnels:
     async def _tunnel(self, caller: str, _requests: object, context: Context) -> None:
         """Be one end of a tunnel: of who asks for it, or of who accepts it."""
         words = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        shown = self._identity.shown(context)
         if ACCEPT in words:
             knock = self._knocks.get(words[ACCEPT])
             if knock is None or knock.to != caller or knock.accepted.done():
                 await self._turn_away(context, caller, "nobody waits at that tunnel")
                 return
-            knock.accepted.set_result(context)
+            knock.accepted.set_result((context, shown))
             await knock.over.wait()
             return
         to = words.get(TO, "")
@@ -85,11 +90,10 @@ class Tunnels:
             await self._turn_away(context, caller, f"{to!r:.70} is not hosted here, or has too much to answer")
             return
         try:
-            async with self._opened(to) as other:
+            async with self._opened(to) as (other, others):
                 await context.send_initial_metadata(())  # which tells the caller that it may speak
-                one = (caller, context)
-                works = self._copy(*one, other), self._copy(to, other, context), self._belong(one, (to, other))
-                await until_one_ends(*works)
+                belong = self._belong((caller, shown), (to, others))
+                await until_one_ends(self._copy(caller, context, other), self._copy(to, other, context), belong)
         except TimeoutError:
             await self._turn_away(context, caller, f"{to} does not accept")
 
@@ -100,12 +104,12 @@ class Tunnels:
 
     async def lead(self, to: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Lead what this very peer has to say to one that it hosts."""
-        async with self._opened(to) as other:
-            await until_one_ends(pipe(other, reader, writer), self._belong((to, other)))
+        async with self._opened(to) as (other, shown):
+            await until_one_ends(pipe(other, reader, writer), self._belong((to, shown)))
 
     @contextlib.asynccontextmanager
-    async def _opened(self, to: str) -> AsyncIterator[Context]:
-        """Knock at a peer that is hosted here; yield its end of the tunnel once it has accepted."""
+    async def _opened(self, to: str) -> AsyncIterator[tuple[Context, bytes]]:
+        """Knock at a peer that is hosted here; yield its end of the tunnel and its certificate, once it accepts."""
         token, knock = secrets.token_hex(16), _Knock(to)
         self._knocks[token] = knock
         try:
@@ -129,13 +133,13 @@ class Tunnels:
                 await asyncio.sleep(free - now)
             await target.write(data)
 
-    async def _belong(self, *ends: tuple[str, Context]) -> None:
+    async def _belong(self, *ends: tuple[str, bytes]) -> None:
         """Return as soon as one of them is no member any more."""
         while True:
             await asyncio.sleep(_ASK_AGAIN)
             try:
-                for name, context in ends:
-                    self._identity.caller(context, name)
+                for name, shown in ends:
+                    self._identity.member(shown, name)
             except CertificateError as error:
                 self._refused("certificate", "", str(error))
                 return

@@ -57,6 +57,12 @@ class Identity(Protocol):
     def caller(self, context: Context, claimed: str) -> str:
         """Return the name of the peer that calls; refuse it with a `CertificateError` if it is none of ours."""
 
+    def shown(self, context: Context) -> bytes:
+        """Return the caller's certificate. Ask only while its call lasts: gRPC crashes later."""
+
+    def member(self, shown: bytes, claimed: str) -> str:
+        """Return whose certificate it is, as `caller` does: for what lasts longer than one look."""
+
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Make a server listen; return its port."""
 
@@ -120,7 +126,15 @@ class Certified:
 
     def caller(self, context: Context, claimed: str) -> str:
         """Return the name of the peer that calls, by its certificate; what it claims has to agree."""
+        return self.member(self.shown(context), claimed)
+
+    def shown(self, context: Context) -> bytes:
+        """Return the caller's certificate. Ask only while its call lasts: gRPC crashes later."""
         [shown] = context.auth_context().get("x509_pem_cert") or [b""]
+        return bytes(shown)
+
+    def member(self, shown: bytes, claimed: str) -> str:
+        """Return whose certificate it is; what the caller claims has to agree."""
         name = self.trust.member(shown)
         if claimed and claimed != name:
             raise CertificateError(f"{name} calls itself {claimed!r}")
@@ -189,6 +203,14 @@ class Insecure:
         return False
 
     def caller(self, context: Context, claimed: str) -> str:  # noqa: ARG002
+        """Return the name that the caller claims."""
+        return check_name(claimed)
+
+    def shown(self, context: Context) -> bytes:  # noqa: ARG002
+        """Return nothing: nobody shows a certificate."""
+        return b""
+
+    def member(self, shown: bytes, claimed: str) -> str:  # noqa: ARG002
         """Return the name that the caller claims."""
         return check_name(claimed)
 
