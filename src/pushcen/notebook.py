@@ -57,7 +57,7 @@ class _Bar(Quiet):
 
 @contextmanager
 def run_bar(name: str) -> Iterator[Observer]:
-    """Give an observer that shows how far a run is, if this is a notebook."""
+    """Return an observer that shows how far a run is, if this is a notebook."""
     if not in_notebook():
         yield Quiet()
         return
@@ -68,7 +68,7 @@ def run_bar(name: str) -> Iterator[Observer]:
 
 @contextmanager
 def runs_bar(runs: int) -> Iterator["Callable[[Report], None]"]:
-    """Give what hears of many runs at a time, and shows how many are done, if this is a notebook."""
+    """Return what hears of many runs at a time, and shows how many are done, if this is a notebook."""
     if not in_notebook():
         yield lambda _: None
         return

@@ -45,7 +45,7 @@ class ExchangeUpdate(Update):
         self._model, self._trained = model, trained_places(self.schema, model).to(next(model.parameters()).device)
 
     def keep_apart(self) -> None:
-        """Let exchanges move a copy of the model from now on, so that they may come at any time."""
+        """Make exchanges move a copy of the model from now on, so that they may come at any time."""
         self._row, self._apart = row_of(self.schema, self._model), True
 
     def take(self) -> None:
@@ -93,7 +93,7 @@ class ExchangeUpdate(Update):
         self.become(row + by)
 
     def wait(self, time: float, mixing: float) -> None:
-        """Let time pass, up to `time`: without a second model nothing happens."""
+        """Advance to `time`: without a second model nothing happens."""
 
     def answer(self, question: Payload, share: float, momentum: float = 0.0) -> Payloads:
         """Move towards the model that asks; return the difference to it, from before."""
@@ -160,7 +160,7 @@ class LocalMomentumUpdate(ExchangeUpdate):
         self.second, self.time = row_of(self.schema, model), 0.0
 
     def wait(self, time: float, mixing: float) -> None:
-        """Let both approach their mean, for the time that has passed."""
+        """Move both towards their mean, for the time that has passed."""
         passed, self.time = time - self.time, time
         if passed > 0:
             step = -math.expm1(-2 * mixing * passed) / 2 * (self.second - self.worth())

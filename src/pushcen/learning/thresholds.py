@@ -63,7 +63,7 @@ class ThresholdUpdate(Update):
         self._layers: list[nn.Module] = []
 
     def adapt(self, task: Task, client: str) -> Task:
-        """Give every convolution and linear layer that would be shared thresholds, which are shared in its place."""
+        """Add thresholds to every convolution and linear layer that would be shared; they are shared in its place."""
         names = []
         for path, layer, weight in _layers_of(task, client):
             parametrize.register_parametrization(layer, "weight", Pruned(weight.detach()))
@@ -103,7 +103,7 @@ class ThresholdUpdate(Update):
                 weight -= _column(weight.flatten(1).sum(1).sign() * change.to(weight) / over, weight)
 
     def start(self, model: nn.Module) -> None:  # noqa: ARG002
-        """Let a layer begin again of which averaging has left nothing."""
+        """Restart a layer of which averaging has left nothing."""
         self.after_step()
 
     def before_step(self) -> None:
@@ -113,7 +113,7 @@ class ThresholdUpdate(Update):
                 threshold.grad.sub_(threshold.detach().neg().exp(), alpha=self._strength)
 
     def after_step(self) -> None:
-        """Let a layer begin again of which next to nothing is left."""
+        """Restart a layer of which next to nothing is left."""
         for weight, threshold in self._pairs():
             if int(_kept(weight, threshold).sum()) <= FEWEST * len(threshold):
                 nn.init.zeros_(threshold)

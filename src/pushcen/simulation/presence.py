@@ -175,7 +175,7 @@ class Presence:
             self._arrive(node, REPAIRED)
 
     def hand_over(self, index: int) -> None:
-        """Give a leaving client's mass away, again and again until all of it is credited elsewhere."""
+        """Hand over a leaving client's mass, again and again until all of it is credited elsewhere."""
         node, at = self._engine.nodes[index], self._engine.at
         peer = node.peer
         for who in list(peer.sent):
