@@ -57,6 +57,9 @@ def test_the_command_says_what_is_missing_and_keeps_what_nobody_heard(authority)
     def pushcen(*words):
         return CliRunner().invoke(app, list(map(str, words)))
 
+    wrong = pushcen("refound", authority.folder, "--founders", "ann", "--to", "ward-1")
+    assert (wrong.exit_code, "must be HOST:PORT" in wrong.stderr) == (2, True)
+    assert authority.generation().number == 0  # nothing is signed
     nowhere = ("--to", f"127.0.0.1:{free_ports(1)[0]}")
     first = pushcen("refound", authority.folder, *nowhere)
     assert (first.exit_code, "--founders NAME,NAME: is needed" in first.stderr) == (2, True)

@@ -126,7 +126,6 @@ async def live_together(world, known):
     assert found.held + found.on_links == len(names) * UNIT
 
 
-@pytest.mark.slow
 def test_twenty_peers_keep_some_lines_each_and_every_quantum(tmp_path):
     async def story():
         world = Watched(tmp_path, 20, pause=1.0)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pushcen.cli.network import Folder, To, tell
+from pushcen.cli.network import Folder, To, check_addresses, tell
 
 app = typer.Typer(help="A network's authority and the certificates of its peers.", no_args_is_help=True)
 Days = Annotated[int, typer.Option(min=1, help="How many days they are valid.")]
@@ -92,10 +92,15 @@ def sign(
 
 
 @app.command()
-def revoke(folder: Folder, name: Annotated[str, typer.Argument(metavar="NAME", help="The peer.")], to: To = "") -> None:
-    """Revoke all certificates of a peer. Tell one running peer; it tells the others."""
+def revoke(
+    folder: Folder,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The peer.")],
+    to: To = [],  # noqa: B006
+) -> None:
+    """Revoke all certificates of a peer. Tell running peers; they tell the others."""
     from pushcen.runtime.security.authority import Authority
 
+    check_addresses(to)
     authority = Authority.open(folder)
     record = authority.revoke(name)
     typer.echo(f"revoked {name}; the new list is {folder / 'revoked.signed'}")

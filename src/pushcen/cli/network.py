@@ -3,18 +3,22 @@
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from pushcen.runtime.security.authority import Authority
+    from pushcen.runtime.wire import Signed
+
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The authority's folder.")]
-To = Annotated[str, typer.Option(metavar="HOST:PORT", help="Tell a running peer, which passes it on.")]
+To = Annotated[list[str], typer.Option(metavar="HOST:PORT", help="A running peer, which tells others; repeatable.")]
 
 
 def forget(
     peer: Annotated[str, typer.Argument(metavar="NAME/EPOCH", help="The peer, as logs and audits name it.")],
     authority: Annotated[Path, typer.Option(help="The authority's folder.")],
-    to: Annotated[str, typer.Option(metavar="HOST:PORT", help="A running peer, which passes it on.")],
+    to: To,
 ) -> None:
     """Write off the mass of a peer that is gone for good: links to and from it are closed, on every peer.
 
@@ -23,15 +27,14 @@ def forget(
     from pushcen.protocol.messages import check_id
     from pushcen.runtime.security.authority import Authority
 
+    check_addresses(to)
     keeper = Authority.open(authority)
     tell(keeper, keeper.forget(check_id(peer)), to)
 
 
 def refound(
     authority: Folder,
-    to: Annotated[
-        list[str], typer.Option(metavar="HOST:PORT", help="A running peer, which passes it on; may be repeated.")
-    ],
+    to: To,
     founders: Annotated[
         str, typer.Option(help="Who begins with one unit of mass, separated by commas [send the last record again].")
     ] = "",
@@ -53,9 +56,10 @@ def refound(
     (--set). All other peers, and those that come back later, go on with no mass, from their models as they are. It
     cannot be undone, but it can be done again.
     """
-    from pushcen.errors import NetworkError, OptionError
+    from pushcen.errors import OptionError
     from pushcen.runtime.security.authority import Authority
 
+    check_addresses(to)
     if weights not in ("present", "new"):
         raise OptionError(f"--weights {weights}: must be present or new")
     keeper, new = Authority.open(authority), weights == "new"
@@ -71,15 +75,7 @@ def refound(
     typer.echo(f"generation {now.number}, founded by {', '.join(now.founders)}; the record is in {authority}")
     for key, value in now.settings.items():
         typer.echo(f"    {key} = {value}")
-    told = 0
-    for address in to:
-        try:
-            tell(keeper, record, address)
-            told += 1
-        except NetworkError as error:
-            typer.echo(f"not told: {error}", err=True)
-    if not told:
-        raise NetworkError(f"nobody was told: `pushcen refound {authority} --to HOST:PORT` tells it again")
+    tell(keeper, record, to, f"`pushcen refound {authority} --to HOST:PORT` tells it again")
 
 
 def audit(
@@ -136,12 +132,30 @@ def _changes(settings: list[str]) -> dict[str, str]:
     return changes
 
 
-def tell(authority: "object", record: "object", address: str) -> None:
-    """Send a signed record to a running peer, which keeps it and passes it on."""
+def check_addresses(to: list[str]) -> None:
+    """Find mistakes in addresses before anything is signed."""
+    from pushcen.runtime.members import check_address
+
+    for address in to:
+        check_address(address)
+
+
+def tell(authority: "Authority", record: "Signed", to: list[str], again: str = "say it again") -> None:
+    """Send a signed record to running peers, which keep it and pass it on: one that has it is enough."""
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     import asyncio
 
+    from pushcen.errors import NetworkError
     from pushcen.runtime.operator import deliver
 
-    asyncio.run(deliver(authority, record, address))  # type: ignore[arg-type]
-    typer.echo(f"{address} has it, and passes it on")
+    told = 0
+    for address in to:
+        try:
+            asyncio.run(deliver(authority, record, address))
+            told += 1
+            typer.echo(f"{address} has it, and passes it on")
+        except NetworkError as error:
+            typer.echo(f"not told: {error}", err=True)
+    if not told:
+        raise NetworkError(f"nobody was told: {again}")
+    typer.echo(f"told {told} of {len(to)}")

@@ -47,13 +47,12 @@ class Channels:
     def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
         self._node, self._me, self._identity, self._settings = node, me, shared.identity, shared.settings
         self._members, self._log, self._metrics, self._seen = shared.members, shared.log, shared.metrics, shared.seen
-        self._lines: dict[str, Line] = {}
+        self._pace, self._lines = shared.pace, dict[str, Line]()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._waiting: dict[str, dict[tuple[int, int], Envelope]] = {}
         self._errands, self._called = asyncio.Semaphore(_ERRANDS), Counter[str]()
         self._budget = Budget(self._settings.memory_mb << 20)
-        self._room = asyncio.Event()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._room, self._tasks = asyncio.Event(), set[asyncio.Task[Any]]()
         proxy = ("grpc.http_proxy", f"http://{shared.proxy}") if shared.proxy else ("grpc.enable_http_proxy", 0)
         alive = ("grpc.keepalive_time_ms", int(self._settings.keepalive * 1000))
         self._more: list[tuple[str, Any]] = [proxy, alive]
@@ -67,7 +66,7 @@ class Channels:
     def ask(self, name: str) -> asyncio.Task[None]:
         """Say hello to a peer, unless that is being done."""
         if name not in self._asking:
-            task = self._asking[name] = self._spawn(self._on_line(name, partial(self._ask, name)))
+            task = self._asking[name] = self.spawn(self._on_line(name, partial(self._ask, name)))
             task.add_done_callback(lambda _: self._asking.pop(name, None))
         return self._asking[name]
 
@@ -83,7 +82,8 @@ class Channels:
         channel = self.open(address, name)
         line = Line(channel, address, self._identity.name)
         try:
-            hello = await line.hello(self._node.hello(None), self._settings.hello_timeout)
+            with self._pace.timed():
+                hello = await line.hello(self._node.hello(None), self._pace.timeout)
             self._node.check(check_name(name_of(check_id(hello.peer)) if name == ANY else name), hello)
             self._seen.answered(address)
             return hello
@@ -106,7 +106,7 @@ class Channels:
                 self._waiting[name][place] = envelope
                 continue
             self._waiting[name] = {place: envelope}
-            self._spawn(self._deliver(name))
+            self.spawn(self._deliver(name))
 
     async def gossip(self, name: str) -> None:
         """Exchange news with a peer; pass on what it turns out not to have."""
@@ -115,10 +115,10 @@ class Channels:
     async def _gossip(self, name: str) -> None:
         try:
             line = self._line(name)
-            news = await line.gossip(self._node.news(), self._settings.hello_timeout)
+            news = await line.gossip(self._node.news(), self._pace.timeout)
             self._node.gossip(news)
             if (more := self._node.news(news.have)).records:
-                await line.gossip(more, self._settings.hello_timeout)
+                await line.gossip(more, self._pace.timeout)
         except _ERRORS as error:
             self._log.seldom(f"gossip {name}", "no news", neighbour=name, text=short(error))
 
@@ -147,12 +147,12 @@ class Channels:
         await self._bridges.close()
 
     async def _ask(self, name: str) -> None:
-        member = self._members.all.get(name)
-        if member is None:
+        if (member := self._members.all.get(name)) is None:
             return
         member.tried = monotonic()
         try:
-            hello = await self._line(name).hello(self._node.first_hello(name), self._settings.hello_timeout)
+            with self._pace.timed():
+                hello = await self._line(name).hello(self._node.first_hello(name), self._pace.timeout)
             self._node.answered(name, hello)
         except _ERRORS as error:
             self._silent(name, error)
@@ -188,7 +188,7 @@ class Channels:
     def _hang_up(self, name: str) -> None:
         """Hang up, unless a line is kept or in use."""
         if name in self._lines and not self._called[name] and not self._members.near(name):
-            self._spawn(self._lines.pop(name).close(self._settings.push_timeout))
+            self.spawn(self._lines.pop(name).close(self._settings.push_timeout))
 
     async def _push(self, name: str, envelope: Envelope) -> None:
         payload = envelope.payload[envelope.part]
@@ -201,7 +201,7 @@ class Channels:
             if envelope.part == ANSWER and not self._is_there(name, envelope):
                 await self._ask(name)  # who asks need not have been asked
             if not self._is_there(name, envelope) or not (
-                self._line(name).is_ready() or await self._line(name).ready(self._settings.hello_timeout)
+                self._line(name).is_ready() or await self._line(name).ready(self._pace.timeout)
             ):
                 self._failed(envelope)
                 return
@@ -282,12 +282,13 @@ class Channels:
         line, certificate = self._lines.get(name), self._identity.serial
         if line is None or (line.address, line.certificate) != (member.address, certificate):
             if line is not None:
-                self._spawn(line.close(self._settings.push_timeout))
+                self.spawn(line.close(self._settings.push_timeout))
             channel, own = self.open(member.address, name), self._identity.name
             line = self._lines[name] = Line(channel, member.address, own, certificate)
         return line
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Do something in the background, until the channels are closed."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

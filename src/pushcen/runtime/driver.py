@@ -22,6 +22,7 @@ from pushcen.runtime.upkeep import Upkeep
 
 _TICK = 0.2
 _SERVE_EVERY = 1.0
+_ASK_EVERY = 0.5  # seconds after which a leaving peer asks again
 
 
 class Driver:
@@ -136,16 +137,17 @@ class Driver:
         else:
             farewell = peer.farewell()
         me.keep(self.shared.identity.sign(farewell_fields(farewell)))
-        payloads = await self.trainer.encode(self._heirs())
-        served = -1e9
+        payloads = await self.trainer.encode(self._heirs(-1e9))
+        served, begun = -1e9, monotonic()
         while not peer.gone:
-            names = [name for name in members.all if members.near(name) or me.awaits(name)]
-            await asyncio.gather(*map(self.channels.ask, [name for name in names if not members.all[name].failures]))
-            heirs = self._heirs()
+            since, begun = begun, monotonic()
+            if asked := [self.channels.ask(name) for name in members.all if self._needs(name, begun)]:
+                await asyncio.wait(asked, timeout=self.shared.settings.patience)
+            heirs = self._heirs(since)  # with who was asked before, and answers late
             if (peer.held and heirs) or (peer.unsettled and monotonic() - served > _SERVE_EVERY):
                 served = monotonic()
                 if me.offers is not None:
-                    payloads = await self.trainer.encode(self._heirs(), peer.held)
+                    payloads = await self.trainer.encode(heirs, peer.held)
                 envelopes = peer.hand_over(heirs, payloads)
                 await me.commit()
                 self.channels.send(envelopes)
@@ -154,14 +156,23 @@ class Driver:
             if me.stale:
                 return False
         await me.commit()
-        for name in [member.name for member in members.neighbours()]:
-            await self.channels.gossip(name)
+        await asyncio.gather(*(self.channels.gossip(member.name) for member in members.neighbours()))
         self._log.say("left", peer_id=peer.me)
         return True
 
-    def _heirs(self) -> list[Contact]:
-        """List those whom a line is kept to, and who answer."""
-        return [member.contact for member in self._members.neighbours() if member.contact]
+    def _needs(self, name: str, now: float) -> bool:
+        """Return whether a leaving peer has to ask another now: for what it awaits of it, or whether it takes mass.
+
+        Who has not answered is asked again in its turn.
+        """
+        member = self._members.all[name]
+        wanted = self.me.awaits(name) or (self.me.peer.held and self._members.near(name))
+        return bool(wanted) and not member.failures and now - member.tried > _ASK_EVERY
+
+    def _heirs(self, since: float) -> list[Contact]:
+        """List those whom a line is kept to, and who have answered since."""
+        there = (one for one in self._members.neighbours() if one.answered >= since)
+        return [member.contact for member in there if member.contact]
 
     def _unsettled(self) -> list[Contact]:
         """List those who answer and to whom mass is in doubt."""

@@ -47,14 +47,14 @@ class NextEpoch:
         state = learner.save(whole=False)
         files = await asyncio.get_running_loop().run_in_executor(None, store.save, state.tensors)
         known, client = await self.ask_first(), self._me.client
-        self._check_settings()
+        await self._check_settings()
         if own := self._claims.own.epoch:
             self._log.warn("this peer's state was lost; it joins with no mass", known=own)
         await self._me.commit(state.plain, files, lambda: Client(self._next(known), learner, client.rng))
 
     async def renew(self) -> None:
         """Go on in a new epoch, with the model as it is: with no mass, or as a founder of a new generation."""
-        self._check_settings()
+        await self._check_settings()
         me, learner, old = self._me, self._me.learner, self._me.peer
         state = learner.save(whole=False)
         learner.restore(state)  # without what was folded, which was the old epoch's
@@ -111,10 +111,11 @@ class NextEpoch:
         addresses = sorted({*self._join, *members.lost.values()} - known)
         await asyncio.gather(self._channels.ask_all(2 * self._timeout), self._greet(addresses))
 
-    def _check_settings(self) -> None:
-        """Enter no generation with settings other than its own."""
+    async def _check_settings(self) -> None:
+        """Enter no generation with settings other than its own. Others hear of them first: they may end this peer."""
         newest, record = self._records.newest, self._records.refound
         if record is not None and dict(newest.settings) != dict(self._me.settings):
+            await asyncio.gather(*(self._channels.gossip(one.name) for one in self._members.neighbours()))
             raise NewSettings(record)
 
     def _next(self, above: int = 0) -> Peer:

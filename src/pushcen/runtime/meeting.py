@@ -41,11 +41,11 @@ class Meeting:
         from one of them, so that a network that was cut in two grows together again.
         """
         members, settings = self._members, self._settings
-        wait, next_join = settings.retry_first, 0.0
+        wait, next_join, joining = settings.retry_first, 0.0, set[asyncio.Task[None]]()
         while True:
             for name in members.due(monotonic(), self._me.awaits):
                 self._channels.ask(name)
-            if monotonic() >= next_join:
+            if monotonic() >= next_join and all(task.done() for task in joining):
                 alone = not members.online()
                 known = {self._node.address, *members.addresses().values()}
                 known |= {address for address in members.lost.values() if hosts_of(address)}  # they dial us
@@ -53,7 +53,7 @@ class Meeting:
                 wait = min(2 * wait, settings.retry_last) if alone else settings.retry_last
                 next_join = monotonic() + wait
                 tried = addresses if alone else self._rng.sample(addresses, min(1, len(addresses)))
-                await asyncio.gather(*map(self._greet, tried))
+                joining = {self._channels.spawn(self._greet(address)) for address in tried}
             await self._channels.tidy()
             await asyncio.sleep(_TICK)
 

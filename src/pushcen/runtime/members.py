@@ -134,6 +134,10 @@ class Members:
         member.record, member.version, member.serial = record, version, serial
         return True
 
+    def has(self, record: Signed) -> bool:
+        """Return whether a record is held already, as most that gossip brings are."""
+        return any(member.record == record for member in self.all.values())
+
     def heard(self, name: str, contact: Contact, now: float) -> None:
         """Note that a peer has answered."""
         member = self.all[name]

@@ -208,7 +208,8 @@ class PeerNode:
     def gossip(self, news: News) -> None:
         """Take in what somebody passes on. Each statement is checked by its own signature."""
         for signed in news.members[:64]:
-            self._learn(signed)
+            if not self._members.has(signed):
+                self._learn(signed)
         for record in news.records[:100]:
             self._me.keep(record)
 

@@ -13,6 +13,7 @@ from pushcen.runtime.logs import Log
 from pushcen.runtime.members import Members
 from pushcen.runtime.metrics import Metrics
 from pushcen.runtime.options import RuntimeOptions
+from pushcen.runtime.pace import Pace
 from pushcen.runtime.security.identity import Identity
 from pushcen.runtime.sightings import Sightings
 
@@ -38,14 +39,16 @@ class Shared:
     log: Log
     metrics: Metrics
     seen: Sightings
+    pace: Pace
     proxy: str = ""
     """HOST:PORT through which all calls go out, by HTTP CONNECT."""
 
     @classmethod
     def of(cls, identity: Identity, settings: RuntimeOptions, rng: Random, proxy: str = "") -> "Shared":
         """Make those of a peer that knows nobody yet."""
-        name = identity.name
-        return cls(identity, settings, Members(name, settings, rng), Log(name), Metrics(name), Sightings(), proxy)
+        name, pace = identity.name, Pace(settings.hello_timeout, settings.push_timeout)
+        members = Members(name, settings, rng)
+        return cls(identity, settings, members, Log(name), Metrics(name), Sightings(), pace, proxy)
 
     def refused(self, reason: str, caller: str, text: str) -> None:
         """Count a refusal, and log it at a bounded rate."""

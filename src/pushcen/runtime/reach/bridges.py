@@ -108,7 +108,7 @@ class Bridges:
                 metadata = grpc.aio.Metadata(("pushcen-name", self._shared.identity.name), (TO, name))
                 call: Any = channel.stream_stream(TUNNEL)(metadata=metadata)
                 try:
-                    async with asyncio.timeout(self._shared.settings.hello_timeout):
+                    async with asyncio.timeout(self._shared.pace.timeout):
                         await call.wait_for_connection()
                     await pipe(call, reader, writer)
                     return

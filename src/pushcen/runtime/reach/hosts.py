@@ -63,7 +63,7 @@ class Hosts:
         metadata = grpc.aio.Metadata(("pushcen-name", self._shared.identity.name))
         call: Any = channel.stream_stream(HOST)(metadata=metadata)
         try:
-            async with asyncio.timeout(self._shared.settings.hello_timeout):
+            async with asyncio.timeout(self._shared.pace.timeout):
                 if await call.read() is grpc.aio.EOF:
                     return
             self._change(name, there=True)
