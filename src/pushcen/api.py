@@ -59,6 +59,9 @@ class Result:
         """Draw accuracy (or what else the run is measured by), delayed, accuracy_bytes or mass, with matplotlib."""
         return Comparison({self.run.method: self}).plot(figure)
 
+    def __repr__(self) -> str:
+        return f"Result({self.folder})"
+
     def _repr_html_(self) -> str:
         return Comparison({self.run.method: self})._repr_html_()
 
@@ -122,6 +125,9 @@ class Comparison(Mapping[str, Result]):
         figure = figure or next(iter(figures))
         check_choice("figure", figure, tuple(figures))
         return figures[figure][1](groups)
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(self)})"
 
     def _repr_html_(self) -> str:
         from pushcen.analysis.report import as_image

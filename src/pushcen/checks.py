@@ -5,8 +5,9 @@ error therefore names every option, a second one too, as `name = value`.
 """
 
 import math
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pushcen.errors import OptionError
 
@@ -23,9 +24,17 @@ def check_number(
     Traceback (most recent call last):
     pushcen.errors.OptionError: test_share = 1: must be a number, at least 0 and less than 1
     """
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not plain or value < least or value > most or (above and value == least) or (below and value == most):
+    if not is_finite(value) or value < least or value > most or (above and value == least) or (below and value == most):
         raise OptionError(f"{name} = {value!r}: must be a number{_range(least, most, above, below)}")
+
+
+def is_finite(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a number that a float can be; JSON has whole numbers of any length.
+
+    >>> is_finite(3), is_finite(10**400), is_finite(True), is_finite("3")
+    (True, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def check_count(name: str, value: Any, least: int = 0, most: float = math.inf) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import tomlkit
 
+from pushcen.checks import is_finite
 from pushcen.errors import RunError
 from pushcen.files import write_whole
 
@@ -148,7 +149,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise RunError(f"{folder}: is not a run: it has no {CONFIG}")
     try:
         return tomllib.loads(_text(folder / CONFIG))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, or a number without end
         raise RunError(f"{folder / CONFIG}: {error}") from None
 
 
@@ -169,7 +170,7 @@ def read_rows(folder: Path) -> Iterator[Row]:
                 return
             raise RunError(f"{file}, line {number}: is not JSON") from None
         at = row.get("time") if isinstance(row, dict) else None
-        if not isinstance(at, int | float) or isinstance(at, bool) or not time <= at < math.inf:
+        if not is_finite(at) or at < time:
             raise RunError(f"{file}, line {number}: must be an object with a time that does not fall")
         time = at
         yield row
@@ -209,7 +210,7 @@ def read_status(folder: Path) -> str:
 def _is_alive(folder: Path) -> bool:
     """Return whether a process has the folder: it holds its lock, or, on another machine, has touched it of late."""
     with contextlib.suppress(OSError):
-        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe waits for nobody
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             if os.read(lock, 300) == socket.gethostname().encode():
@@ -252,12 +253,12 @@ def number(values: Any, name: str) -> float | None:
     """
     for part in name.split("."):
         values = values.get(part) if isinstance(values, Mapping) else None
-    if isinstance(values, bool) or not isinstance(values, int | float) or not math.isfinite(values):
-        return None
-    return float(values)
+    return float(values) if is_finite(values) else None
 
 
 def _text(file: Path) -> str:
+    if not file.is_file():  # a pipe or a device has no end
+        raise RunError(f"{file}: no such file")
     if file.stat().st_size > _LARGEST[file.name]:
         raise RunError(f"{file}: has {file.stat().st_size:,} bytes, over {_LARGEST[file.name]:,}")
     try:

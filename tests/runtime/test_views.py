@@ -15,7 +15,9 @@ from pushcen.runtime import views
 from pushcen.runtime.facts import MOST, FactLog
 from pushcen.runtime.local import free_ports
 from pushcen.runtime.looking import RemotePeer, read_view
+from pushcen.runtime.members import hosts_of
 from pushcen.watch import Watch
+from pushcen.watch.asking import first_look
 
 from .world import World, run, until
 
@@ -170,6 +172,30 @@ def test_a_page_of_several_peers_is_written_by_who_asks_them(tmp_path):
     assert "p1" in (tmp_path / "page.html").read_text()
 
 
+def test_one_that_only_dials_out_is_asked_through_its_host(tmp_path):
+    async def story():
+        world = World(tmp_path, names=("p0", "p1", "p2", "p3"), pause=0.05, evaluate_every=1)
+        await world.start("p0", "p1")
+        await world.start("p2", "p3", listen="", join=[world.addresses["p0"], world.addresses["p1"]])
+        hidden = [world.node("p2"), world.node("p3")]
+        await until(
+            lambda: all(any(fact[0] == "m" and fact[4] for fact in node.seen.facts.after(0)[0]) for node in hidden)
+        )
+        await until(
+            lambda: {"p2", "p3"} <= {one.name for one in world.node("p0").members.online() if hosts_of(one.address)}
+        )
+        asked = [RemotePeer(world.identity("p1"), world.addresses["p0"], timeout=60)]
+        assert await asyncio.to_thread(first_look, asked, tmp_path / "kept") == {}
+
+    run(story())
+    [update] = Watch([tmp_path / "kept"]).whole()
+    names = update["facts"]["head"]["names"]
+    peers = {peer["name"]: peer for peer in update["facts"]["peers"]}
+    assert {name: peer["asked"] for name, peer in peers.items()} == {"p0": True, "p1": False, "p2": True, "p3": True}
+    assert peers["p2"]["address"] == "p2 (dials out)"
+    assert {names[event[2]] for event in update["events"] if event[0] == "m"} >= {"p0", "p2", "p3"}
+
+
 GOOD = {
     "life": 1, "last": 1, "now": 5.0, "founded": "10", "held": "5", "waiting": "0", "status": {"peer": "ann/1"},
     "facts": [],
@@ -309,7 +335,8 @@ def test_elsewhere_than_on_this_machine_it_needs_a_token(tmp_path):
         address = f"http://127.0.0.1:{port}/"
         assert (await asyncio.to_thread(wait_for, address))[0] == 401
         right = {"Authorization": "Bearer 0123456789abcdef"}
-        for header, status in ((right, 200), ({"Authorization": "Bearer 0123456789abcdeg"}, 401), ({}, 401)):
+        wrong = ("Bearer 0123456789abcdeg", "Basic \xff", "Basic /w==", "Basic", "Bearer", "Digest 0123456789abcdef")
+        for header, status in ((right, 200), ({}, 401), *(({"Authorization": word}, 401) for word in wrong)):
             assert (await asyncio.to_thread(lambda header=header: ask(address, **header)))[0] == status
         assert (await asyncio.to_thread(lambda: ask(address, Host="evil.example", **right)))[0] == 400
 

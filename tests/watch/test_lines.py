@@ -1,6 +1,8 @@
 """What is read from a record is checked line by line: what is wrong is refused whole, with file and line."""
 
 import json
+import os
+import threading
 
 import pytest
 
@@ -73,6 +75,8 @@ HOSTILE = {
     "no time": '["p",null,1,"joins"]',
     "an endless time": '["p",1e999,1,"joins"]',
     "NaN": '["p",NaN,1,"joins"]',
+    "a time of four hundred digits": f'["p",{"9" * 400},1,"joins"]',
+    "a client of five thousand digits": f'["p",9,{"9" * 5000},"joins"]',
     "mass as a number": '["m",9,1,5,12,[]]',
     "mass as a word": '["m",9,1,5,"12a",[]]',
     "mass without end": f'["m",9,1,5,"{"9" * 5000}",[]]',
@@ -102,6 +106,7 @@ STATES = {
     "a book of numbers": {"book": {"held": 1}},
     "too few clients": {"held": "1 2"},
     "other letters": {"online": "0123456x"},
+    "a metric of four hundred digits": {"metric": [10**400] * 8},
     "a metric that is text": {"metric": ["<img src=x>"] * 8},
     "failed nobody": '{"t": 9, "failed": 8, "why": ""}',
     "failed for no reason": '{"t": 9, "failed": 1, "why": 3}',
@@ -121,13 +126,70 @@ def test_a_hostile_state_is_refused_by_its_line(run, name):
 
 @pytest.mark.parametrize(
     "head", [{"version": 9}, {"clients": 10**9}, {"clients": 0}, {"horizon": "long"}, {"samples": []},
-             {"joins": {"x": 1}}, {"founded": 3}, {"every": 0}, {"online": [9]}, {"since": -1}]
+             {"joins": {"x": 1}}, {"joins": {"9" * 5000: 1}}, {"founded": 3}, {"every": 0}, {"online": [9]},
+             {"since": -1}]
 )  # fmt: skip
 def test_a_hostile_head_is_refused(run, head):
     first, rest = written(run).read_text().split("\n", 1)
     written(run).write_text(json.dumps(json.loads(first) | head) + "\n" + rest)
     with pytest.raises(RunError, match=r"events\.jsonl, line 1: "):
         Watch([run]).whole()
+
+
+def _pipe(file):
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+
+
+ODD = {
+    "a figure of four hundred digits": lambda run: _put(run, "metrics.jsonl", f'{{"time": 9, "loss": {"9" * 400}}}\n'),
+    "a summary of such": lambda run: _put(run, "summary.json", f'{{"times": {{"rows": [{"9" * 400}]}}}}'),
+    "mass of such": lambda run: _put(run, "summary.json", f'{{"meters": {{"mass": {{"founded": {"9" * 400}}}}}}}'),
+    "a status that is a pipe": lambda run: _pipe(run / "status.json"),
+    "a lock that is a pipe": lambda run: (_put(run, "status.json", '{"status": "running"}'), _pipe(run / "lock")),
+    "a record that is a folder": lambda run: (written(run).unlink(), written(run).mkdir()),
+}
+WRONG = {
+    "a time of four hundred digits": ("metrics.jsonl", f'{{"time": {"9" * 400}}}\n'),
+    "a time beyond all others": ("metrics.jsonl", '{"time": 1e300}\n'),
+    "a time before all others": ("metrics.jsonl", '{"time": -1}\n'),
+    "a config with a number without end": ("config.toml", f"clients = {'9' * 5000}"),
+    "a summary with a number without end": ("summary.json", f'{{"x": {"9" * 5000}}}'),
+}
+
+
+def _put(run, name, text):
+    (run / name).write_text(text)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_is_odd_in_a_folder_is_left_out(run, name):
+    ODD[name](run)
+    found = []
+    reading = threading.Thread(target=lambda: found.extend(Watch([run]).whole()), daemon=True)  # which may never end
+    reading.start()
+    reading.join(30)
+    [update] = found
+    assert all("loss" not in row for row in update["rows"]) or "figure" not in name
+    json.dumps(update, allow_nan=False)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_in_a_folder_is_said_and_stops_no_other(run, straight, name):
+    watch = Watch([run, straight])
+    assert len(watch.more()) == 2
+    _put(run, *WRONG[name])
+    [hostile] = watch.more()
+    assert hostile["run"] == 0
+    assert str(run) in hostile["facts"]["error"]
+    with pytest.raises(RunError):
+        Watch([run]).whole()
+
+
+def test_a_figure_that_is_too_large_to_be_drawn_is_not_shown(run):
+    _put(run, "metrics.jsonl", '{"time": 1, "accuracy": 0.5, "loss": 1e305}\n')
+    [update] = Watch([run]).whole()
+    assert update["rows"] == [{"time": 1, "accuracy": 0.5}]
 
 
 def test_a_file_that_is_too_large_is_not_read(run):
@@ -182,6 +244,14 @@ def test_a_run_that_was_cut_back_begins_anew(run):
     assert len(again["events"]) == 29
     assert len(again["rows"]) == 3
     assert again["facts"]["head"]["clients"] == 8
+
+
+def test_a_run_that_another_took_the_place_of_is_called_by_its_name(run):
+    watch = Watch([run])
+    assert watch.more()[0]["look"]["label"] == "PushCen"
+    (run / "config.toml").write_text('clients = 8\nseed = 3\n[method]\nname = "divshare"\n')
+    [update] = watch.more()
+    assert update["look"]["label"] == "DivShare"
 
 
 def test_runs_appear_later_and_one_that_is_damaged_stops_no_other(straight, run, tmp_path):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 
 from pushcen.errors import RunError
 from pushcen.folder import read_status
-from pushcen.measure import ACCURACY
-from pushcen.runtime.looking import PeerView
+from pushcen.measure import ACCURACY, Measure
+from pushcen.runtime.looking import PeerView, WatchedPeer
 from pushcen.runtime.status import NeighbourStatus, Status
+from pushcen.runtime.views import AT_ONCE
 from pushcen.watch import Watch, network, write_page
+from pushcen.watch.asking import first_look
 from pushcen.watch.network import NetworkRecord
 from tests.watch.browser import chromium, needs_chromium, open_page, until
 
@@ -128,6 +131,23 @@ def test_a_record_is_bounded_and_goes_on(record, clock, tmp_path, monkeypatch):
     assert update["facts"]["head"]["since"] == update["events"][0][1] > 0
     assert update["events"][-1][1] == pytest.approx(49, abs=0.01)
     assert watch.more() == []
+
+
+def test_one_that_never_ends_keeps_nobody_waiting(tmp_path):
+    class Endless(WatchedPeer):
+        async def look(self):
+            return view("eve", *[("f", 99.0)] * AT_ONCE)
+
+    found = []
+    looking = threading.Thread(target=lambda: found.append(first_look([Endless("h:1")], tmp_path / "net")), daemon=True)
+    looking.start()
+    looking.join(60)
+    assert found == [{}]
+
+
+def test_a_metric_that_is_called_time_changes_none(record, tmp_path):
+    record.take({"h:1": replace(view("ann", merges(99.0, score=1e300)), measure=Measure("time"))})
+    assert [row["time"] for row in whole(tmp_path)["rows"]] == [0.0]
 
 
 def test_one_that_lies_spoils_no_page(record, tmp_path):

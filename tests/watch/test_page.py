@@ -125,7 +125,7 @@ def test_a_link_leads_to_a_moment_and_a_client(exported, open_page):
     assert page.text_content("#card h3") == "Client 3"
     seek(page, 1.25)
     page.evaluate("page.select(5)")
-    assert page.evaluate("location.hash") == "#t=1.25&client=5"
+    until(page, "location.hash === '#t=1.25&client=5'")
 
 
 def test_the_keyboard_is_enough(exported, open_page):

@@ -45,7 +45,7 @@ class Table:
     r"""Values in rows. CSV and data frames have them as they are, everything else as people read them.
 
     >>> table = Table("Sizes", [Column("model", left=True), Column("MB", "{:.2f}".format)], [["LeNet", 1.6219]])
-    >>> print(table.to("markdown"))
+    >>> table
     | model | MB |
     |---|---:|
     | LeNet | 1.62 |
@@ -78,6 +78,9 @@ class Table:
         if form == "latex":
             return latex(self)
         return {"markdown": self._markdown, "csv": self._csv, "html": self._html}[form]()
+
+    def __repr__(self) -> str:
+        return self._markdown()
 
     def _repr_html_(self) -> str:
         return self._html()

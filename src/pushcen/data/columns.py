@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pushcen.checks import is_finite
 from pushcen.errors import DataError
 
 NUMERIC = ("number", "boolean", "date")
@@ -165,7 +165,7 @@ def read_columns(path: Path) -> Columns:
 
 
 def _finite(*values: Any) -> bool:
-    return all(isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) for v in values)
+    return all(map(is_finite, values))
 
 
 def _different(names: Iterable[Any]) -> bool:

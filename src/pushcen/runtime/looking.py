@@ -85,10 +85,10 @@ class PeerHere(WatchedPeer):
 class RemotePeer(WatchedPeer):
     """A peer at an address. Who it is, its certificate says: what somebody else says there is not believed."""
 
-    def __init__(self, identity: Identity, address: str, timeout: float = 5.0) -> None:
-        super().__init__(check_address(address))
-        self._identity, self._timeout = identity, timeout
-        self._name = ANY
+    def __init__(self, identity: Identity, address: str, timeout: float = 5.0, name: str = ANY) -> None:
+        super().__init__(address if name != ANY else check_address(address))
+        self.identity, self._timeout = identity, timeout
+        self._meant = self._name = name
         self._channel: grpc.aio.Channel | None = None
 
     async def look(self) -> PeerView:
@@ -104,22 +104,25 @@ class RemotePeer(WatchedPeer):
 
     async def _ask(self) -> bytes:
         if self._channel is None:
-            options = [("grpc.max_receive_message_length", _LONGEST), ("grpc.enable_retries", 0)]
-            self._channel = self._identity.channel(self.address, self._name, options)
+            options: list[tuple[str, Any]] = [("grpc.max_receive_message_length", _LONGEST), ("grpc.enable_retries", 0)]
+            self._channel = await self._open(options)
         call: Any = self._channel.unary_unary(PATH)
         look = Look(life=self._life, after=self._after).SerializeToString()
-        metadata = grpc.aio.Metadata(("pushcen-name", self._identity.name))
+        metadata = grpc.aio.Metadata(("pushcen-name", self.identity.name))
         try:
             return bytes(View.FromString(await call(look, timeout=self._timeout, metadata=metadata)).json)
         except grpc.aio.AioRpcError as error:
             await self.close()
-            self._name = ANY  # somebody else may be there by now
+            self._name = self._meant  # somebody else may be there by now
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 raise NetworkError("shows nothing: it has runtime.watched = false, or an earlier version") from None
             said = _ADDRESSES.sub("", error.details() or "")
             raise NetworkError(printable(f"{error.code().name}: {said}")) from None
         except DecodeError:
             raise NetworkError("does not answer as a peer does") from None
+
+    async def _open(self, options: list[tuple[str, Any]]) -> grpc.aio.Channel:
+        return self.identity.channel(self.address, self._name, options)
 
     async def close(self) -> None:
         """Hang up."""

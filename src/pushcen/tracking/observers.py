@@ -1,10 +1,10 @@
 """Trackers by name, several observers as one, and what a tracker takes of a row: numbers by name, and a step."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pushcen.checks import is_finite
 from pushcen.errors import OptionError
 from pushcen.locate import locate
 from pushcen.simulation import Observer
@@ -81,7 +81,7 @@ def scalars(row: Mapping[str, Any], at: str = "") -> dict[str, float]:
     for name, value in row.items():
         if isinstance(value, Mapping):
             found |= scalars(value, f"{at}{name}/")
-        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        elif is_finite(value):
             found[at + name] = float(value)
     return found
 

@@ -8,12 +8,18 @@ from pathlib import Path
 
 from pushcen.errors import NetworkError, PushcenError
 from pushcen.folder import Folder
-from pushcen.runtime.looking import PeerView, WatchedPeer
+from pushcen.runtime.facts import MOST
+from pushcen.runtime.looking import PeerView, RemotePeer, WatchedPeer
+from pushcen.runtime.members import hosts_of
+from pushcen.runtime.network import NAME
+from pushcen.runtime.reach.hosted import HostedPeer
 from pushcen.runtime.views import AT_ONCE
 from pushcen.watch.network import Answer, NetworkRecord
 
 EVERY = 1.0
 """Seconds between two rounds."""
+_IN_A_ROW = MOST // AT_ONCE + 2  # rounds without a pause: all that a peer remembers, and who was found meanwhile
+_MOST_HOSTED = 32  # peers that only dial out: fewer than the tunnels that a host gives to one member
 
 
 @contextlib.contextmanager
@@ -36,16 +42,17 @@ def recording(peers: Sequence[WatchedPeer], folder: Path, names: Sequence[str] =
 
 def first_look(peers: Sequence[WatchedPeer], folder: Path) -> dict[str, str]:
     """Record all that peers have to say now, once; return why some, by address, say nothing."""
+    asked = _Asked(peers)
 
     async def look() -> dict[str, Answer]:
         try:
             while True:
-                answers = await _round(peers)
+                answers = await asked.round()
                 record.take(answers)
-                if not _more(answers):
+                if not asked.again:
                     return answers
         finally:
-            await _close(peers)
+            await asked.close()
 
     record = NetworkRecord(folder)
     try:
@@ -59,32 +66,64 @@ def first_look(peers: Sequence[WatchedPeer], folder: Path) -> dict[str, str]:
 
 
 async def _rounds(peers: Sequence[WatchedPeer], record: NetworkRecord, stop: threading.Event) -> None:
+    asked = _Asked(peers)
     try:
         while not stop.is_set():
-            answers = await _round(peers)
-            record.take(answers)
-            if not _more(answers):
+            record.take(await asked.round())
+            if not asked.again:
                 await asyncio.to_thread(stop.wait, EVERY)
-        record.take(await _round(peers))  # the last word, as of a network that has just stopped
+        record.take(await asked.round())  # the last word, as of a network that has just stopped
     finally:
-        await _close(peers)
+        await asked.close()
 
 
-async def _round(peers: Sequence[WatchedPeer]) -> dict[str, Answer]:
-    """Ask everybody at once."""
+class _Asked:
+    """Who is asked: those who were named, and those who only dial out and are hosted by one of them."""
 
-    async def ask(peer: WatchedPeer) -> Answer:
-        try:
-            return await peer.look()
-        except (PushcenError, OSError, TimeoutError) as error:
-            return str(error)
+    def __init__(self, peers: Sequence[WatchedPeer]) -> None:
+        self._peers = peers
+        self._identity = next((peer.identity for peer in peers if isinstance(peer, RemotePeer)), None)
+        self._hosted: dict[str, HostedPeer] = {}
+        self._in_a_row = 0
+        self.again = False
+        """Whether there is more to hear at once; a peer that never ends is heard as often as others."""
 
-    return dict(zip([peer.address for peer in peers], await asyncio.gather(*map(ask, peers)), strict=True))
+    async def round(self) -> dict[str, Answer]:
+        """Ask everybody at once."""
+        peers = [*self._peers, *self._hosted.values()]
+        answers = dict(zip([peer.address for peer in peers], await asyncio.gather(*map(_ask, peers)), strict=True))
+        new = self._find({at: one for at, one in answers.items() if isinstance(one, PeerView)})
+        full = any(isinstance(answer, PeerView) and len(answer.facts) == AT_ONCE for answer in answers.values())
+        self._in_a_row += 1
+        self.again = (full or new) and self._in_a_row < _IN_A_ROW
+        if not self.again:
+            self._in_a_row = 0
+        return answers
+
+    def _find(self, views: dict[str, PeerView]) -> bool:
+        """Find out who is hosted by whom now; return whether one is new."""
+        if self._identity is None:
+            return False
+        before, named = len(self._hosted), {view.name for view in views.values()} - set(self._hosted)
+        hosts: dict[str, dict[str, str]] = {name: {} for name in self._hosted}
+        for address, view in views.items():
+            for one in view.status.neighbours:
+                if view.name in hosts_of(one.address) and one.name not in named and NAME.fullmatch(one.name):
+                    hosts.setdefault(one.name, {})[view.name] = address
+        for name, theirs in hosts.items():
+            if name not in self._hosted and len(self._hosted) < _MOST_HOSTED:
+                self._hosted[name] = HostedPeer(self._identity, name)
+            if name in self._hosted:
+                self._hosted[name].hosts = theirs
+        return len(self._hosted) > before
+
+    async def close(self) -> None:
+        """Hang up on all."""
+        await asyncio.gather(*(peer.close() for peer in [*self._peers, *self._hosted.values()]))
 
 
-def _more(answers: dict[str, Answer]) -> bool:
-    return any(isinstance(answer, PeerView) and len(answer.facts) == AT_ONCE for answer in answers.values())
-
-
-async def _close(peers: Sequence[WatchedPeer]) -> None:
-    await asyncio.gather(*(peer.close() for peer in peers))
+async def _ask(peer: WatchedPeer) -> Answer:
+    try:
+        return await peer.look()
+    except (PushcenError, OSError, TimeoutError) as error:
+        return str(error)

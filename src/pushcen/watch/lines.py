@@ -3,11 +3,11 @@
 The only free text is why a compute event failed; whoever shows it must show it as text.
 """
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
+from pushcen.checks import is_finite
 from pushcen.record import VERSION, VISITS
 
 Line = list[Any]
@@ -19,6 +19,9 @@ BORN = 10**10
 """Where numbers of compute events begin in the record of a real network: there they are milliseconds."""
 SAFE = 2**53 - 1
 """The largest whole number that JavaScript has."""
+HUGE = 1e300
+"""A figure that is larger is not shown: differences of such ones are no numbers any more."""
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _QUANTA = re.compile(r"-?[0-9]{1,40}")
 _BOOK = ("founded", "held", "waiting", "folded", "under_way", "written_off", "missing")
 _TEXT = 300  # letters
@@ -50,7 +53,8 @@ def events_head(line: Any) -> Facts:
             "instant": line.get("instant") is True,
             "founded": None if line.get("founded") is None else _quanta(line["founded"], "founded"),
             "joins": {
-                str(_client(int(name) if name.isdecimal() else name, clients)): _time(t) for name, t in joins.items()
+                str(_client(int(name) if _NUMBER.fullmatch(name) else name, clients)): _time(t)
+                for name, t in joins.items()
             },
             "samples": None if line.get("samples") is None else _each(line["samples"], "samples", clients, _whole),
             "online": [_client(client, clients) for client in _list(line.get("online"), "online")],
@@ -163,8 +167,7 @@ def _need(right: bool, name: str, value: Any) -> None:
 
 
 def _time(value: Any, name: str = "time", least: float = 0.0) -> float:
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    _need(plain and least <= value <= SAFE, name, value)
+    _need(is_finite(value) and least <= value <= SAFE, name, value)
     return float(value)
 
 
@@ -194,9 +197,8 @@ def _short(value: Any, name: str) -> str:
 
 
 def _measured(value: Any, name: str) -> float | None:
-    plain = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    _need(value is None or plain, name, value)
-    return None if value is None else float(value)
+    _need(value is None or is_finite(value), name, value)
+    return None if value is None or abs(value) > HUGE else float(value)
 
 
 def _list(value: Any, name: str) -> list[Any]:

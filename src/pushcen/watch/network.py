@@ -199,9 +199,9 @@ class NetworkRecord:
         """Add a row to the metrics: the newest score of everybody, now that one has a new one."""
         known = list(self._scores.values())
         row = {
-            "time": self._now,
             **figures(measure, [{measure.name: one["score"]} for one in known if "score" in one]),
             **written([measure]),
+            "time": self._now,  # whatever the metric is called
             "online": len(self._online()),
             "steps": round(sum(one["events"] for one in known)),
             "bytes_sent": sum(self._sent.values()),

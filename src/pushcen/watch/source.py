@@ -1,7 +1,6 @@
 """What the page gets of run folders: everything so far, and then what is new, as plain values that were checked."""
 
 import contextlib
-import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from pushcen.analysis.labels import labels
 from pushcen.analysis.style import styles
+from pushcen.checks import is_finite
 from pushcen.errors import PushcenError, RunError
 from pushcen.folder import CONFIG, METRICS, SUMMARY, Row, number, read_status
 from pushcen.record import EVENTS, PEERS, RECORD, STATES, RecordTail
@@ -20,6 +20,7 @@ from pushcen.watch.peers import read_peers
 Update = dict[str, Any]
 """`run` is its number; `anew`: forget what was told before. Then whatever is new: facts, rows, events, states."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,79}")
+_FILES = (METRICS, SUMMARY, CONFIG, f"{RECORD}/{EVENTS}", f"{RECORD}/{STATES}")
 _MOST_FIGURES = 300
 _DASHES: dict[str, list[float]] = {"-": [], "--": [6, 3], "-.": [6, 2, 1.5, 2], ":": [1.5, 2]}
 
@@ -72,16 +73,16 @@ class WatchedRun:
 
     def more(self) -> Update:
         """Return what is new; empty if nothing is."""
-        now = [_stamp(self.folder / name) for name in (METRICS, SUMMARY, f"{RECORD}/{EVENTS}", f"{RECORD}/{STATES}")]
+        now = [_stamp(self.folder / name) for name in _FILES]
         before, self.error = self.error, ""
         if before and now == self._damaged:
             self.error = before
             return {}
         try:
             if not before:
-                return self._read(now[:2])
+                return self._read(now[:3])
             self._again()
-            return {"anew": True, **self._read(now[:2])}
+            return {"anew": True, **self._read(now[:3])}
         except (PushcenError, OSError) as error:
             self.error, self._damaged = str(error), now
             return {"facts": {"name": _name(self.folder), "error": str(error)[:500]}}
@@ -95,6 +96,8 @@ class WatchedRun:
                 self._seen = seen
                 update["anew"] = True
             update["rows"] = [_figures(row) for row in self.run.rows[self._rows :]]
+            if wrong := [row["time"] for row in update["rows"] if not 0 <= row["time"] <= lines.SAFE]:
+                raise RunError(f"{self.folder / METRICS}: time = {wrong[0]:g}: is not what a run has there")
             self._rows, self._last = len(self.run.rows), self.run.rows[-1:]
         for name, stream in (("events", self._events), ("states", self._states)):
             anew, found = stream.more()
@@ -112,7 +115,7 @@ class WatchedRun:
         measure, status = self.run.measure, read_status(self.folder)
         times = (self.run.summary or {}).get("times")
         rows = times.get("rows") if isinstance(times, dict) else None
-        whole = isinstance(rows, list) and all(isinstance(one, int | float) and math.isfinite(one) for one in rows)
+        whole = isinstance(rows, list) and all(is_finite(one) for one in rows)
         return {
             "name": _name(self.folder),
             "method": self.run.method[:80],
@@ -136,20 +139,18 @@ class Watch:
         self._folders = folders
         self._runs: list[WatchedRun] = []
         self._looks: list[Update] = []
+        self._configs: list[Any] = []
 
     def more(self) -> list[Update]:
         """Return what is new of each run, those that have appeared since included; nothing new: an empty list."""
         self._find()
-        updates = []
+        updates = [{"run": at, **run.more()} for at, run in enumerate(self._runs)]
         looks = self._looks_now()
-        for at, run in enumerate(self._runs):
-            update = run.more()
-            if looks[at] not in self._looks[at : at + 1]:
-                update["look"] = looks[at]
-            if update:
-                updates.append({"run": at, **update})
+        for at, look in enumerate(looks):
+            if look not in self._looks[at : at + 1]:
+                updates[at]["look"] = look
         self._looks = looks
-        return updates
+        return [update for update in updates if len(update) > 1]
 
     def whole(self) -> list[Update]:
         """Return everything of every run, in one update each; refuse what cannot be read."""
@@ -175,9 +176,10 @@ class Watch:
     def _looks_now(self) -> list[Update]:
         """Return what each run is called and how its curves look, which depends on the others."""
         methods = [run.run.method for run in self._runs]
-        if len(self._looks) == len(methods):
+        configs = [run.run.config for run in self._runs]
+        if configs == self._configs:
             return self._looks
-        named = labels(methods, [run.run.identity() for run in self._runs])
+        self._configs, named = configs, labels(methods, [run.run.identity() for run in self._runs])
         return [
             {"label": label[:120], "colour": style.colour, "dash": _dash(style.line), "marker": style.marker}
             for label, style in zip(named, styles(methods), strict=True)
@@ -204,8 +206,9 @@ def _stamp(file: Path) -> tuple[int, int] | None:
 
 def _figures(row: Row) -> dict[str, float]:
     """Return the finite figures of a row, but for those of single clients."""
-    named = [(name, value) for name in row if _NAME.fullmatch(name) and (value := number(row, name)) is not None]
-    return dict(named[:_MOST_FIGURES])
+    named = {name: value for name in row if _NAME.fullmatch(name) and (value := number(row, name)) is not None}
+    known = {name: value for name, value in named.items() if abs(value) <= lines.HUGE}
+    return {"time": named["time"], **dict(list(known.items())[:_MOST_FIGURES])}
 
 
 def _dash(line: Any) -> list[float]:

@@ -45,7 +45,7 @@ class BookView {
 
   redraw(run, books) {
     const share = (state, name) => Number((BigInt(state.book[name]) * 1000000n) / (BigInt(state.book.founded) || 1n)) / 1000000;
-    const high = Math.max(run.head?.horizon || 0, books[books.length - 1].t);
+    const high = Math.max(run.head?.horizon || 0, books[books.length - 1].t) || 1;
     this.chart.begin(
       { low: 0, high, title: run.head?.seconds ? "seconds" : "pseudo-time", text: (value) => grouped(Number(value.toPrecision(4))) },
       { low: 0, high: 1, text: (value) => Math.round(100 * value) + " %" },

@@ -7,9 +7,8 @@ const EDGE = { left: 56, right: 14, top: 10, bottom: 38 };
 function ticks(low, high, count) {
   const rough = (high - low) / Math.max(1, count), power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= rough * 0.999);
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
-  return found;
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9); // counted, since adding a small step to a large value may change nothing
+  return Array.from({ length: Math.min(100, Math.max(0, last - first + 1)) || 0 }, (_, at) => (first + at) * step);
 }
 
 class Chart {

@@ -69,11 +69,10 @@ class CurvesView {
     const figure = this.figures.get(this.what.value);
     this.series = runs.map((run) => ({ run, points: this.points(run) })).filter(({ points }) => points.length);
     const all = this.series.flatMap(({ points }) => points), last = this.series.length < 4;
-    const lows = all.map(({ y, sd }) => y - (last ? sd : 0)), highs = all.map(({ y, sd }) => y + (last ? sd : 0));
-    let [low, high] = [Math.min(...lows), Math.max(...highs)];
+    let [low, high] = range(all.flatMap(({ y, sd }) => (last ? [y - sd, y + sd] : [y])));
     if (figure.low === "") [low, high] = [Math.max(low, this.percent(runs) ? 0 : low), this.percent(runs) ? Math.min(high, 1) : high];
     if (this.what.value === "bytes_sent") low = 0;
-    const room = (high - low) * 0.05 || 0.5, right = Math.max(...all.map(({ x }) => x));
+    const room = (high - low) * 0.05 || 0.5, [, right] = range(all.map(({ x }) => x));
     const horizon = this.over.value === "time" ? Math.max(right, ...runs.map((run) => run.head?.horizon || 0)) : right;
     const text = this.over.value === "bytes_sent" ? bytesText : (value) => grouped(Number(value.toPrecision(4)));
     const clipped = this.percent(runs) && figure.low === "" ? Math.min(1, high + room) : high + room;

@@ -45,7 +45,7 @@ class LogView {
     for (let at = until - 1; at >= 0 && found.length < LOG_LENGTH; at--) if (this.wanted(run.events[at], only)) found.push(run.events[at]);
     const when = (event) => (Array.isArray(event) ? event[1] : event.t);
     found.sort((one, other) => when(other) - when(one));
-    this.list.replaceChildren(...found.slice(0, LOG_LENGTH).map((event) => {
+    refill(this.list, ...found.slice(0, LOG_LENGTH).map((event) => {
       const client = Array.isArray(event) ? event[2] : event.failed;
       const go = () => this.onGo(client, when(event));
       return element("li", {}, element("button", { type: "button", onclick: go, "aria-current": client === selected }, element("time", {}, run.real ? run.when(when(event)) : when(event).toFixed(2)), element("span", {}, inWords(run, event))));

@@ -52,6 +52,12 @@ class Page {
     event.preventDefault();
   }
 
+  /** Begin anew: who serves tells everything again, perhaps of other runs. */
+  begin() {
+    if (this.shown) this.wanted = String(this.shown.number);
+    [this.runs, this.shown, this.replay, this.alone] = [[], null, null, false];
+  }
+
   take(updates) {
     for (const update of updates) {
       while (this.runs.length <= update.run) this.runs.push(new WatchedRun(this.runs.length));
@@ -115,7 +121,8 @@ class Page {
     const parts = [`t=${Number(this.time.toFixed(4))}`];
     if (this.selected !== null) parts.push(`client=${this.selected}`);
     if (this.shown && this.shown.number) parts.push(`run=${this.shown.number}`);
-    history.replaceState(null, "", "#" + parts.join("&"));
+    clearTimeout(this.hashTimer); // browsers refuse to write the address many times a second
+    this.hashTimer = setTimeout(() => history.replaceState(null, "", "#" + parts.join("&")), 150);
   }
 
   theme(name) {
@@ -135,7 +142,7 @@ class Page {
     const key = this.runs.map((run) => [run.label, run.colour, run.facts.status, run.facts.error, run === this.shown].join()).join(";");
     if (key === this.chipsKey) return;
     this.chipsKey = key;
-    $("runs").replaceChildren(...this.runs.map((run) => {
+    refill($("runs"), ...this.runs.map((run) => {
       const icon = element("svg", { width: 34, height: 12, "aria-hidden": "true" }, element("line", { x1: 1, x2: 33, y1: 6, y2: 6, stroke: run.colour, "stroke-width": 3, "stroke-dasharray": run.look.dash.join(" ") || undefined }));
       const status = run.facts.error ? "cannot be read" : run.facts.status === "finished" ? "" : run.facts.status;
       return element("button", { class: "run", type: "button", role: "radio", "aria-checked": run === this.shown, title: run.facts.error || run.facts.name || "", onclick: () => { this.show(run); this.toHash(); } }, icon, element("span", {}, run.label), status ? element("small", {}, status) : null);
@@ -190,7 +197,7 @@ class Page {
       if ($("story").textContent !== story) $("story").textContent = story;
     }
     showNow($("now"), run, this.time);
-    const note = [];
+    const note = this.alone ? ["the server does not answer: this is the last that it said"] : [];
     if (run.facts.error) note.push(run.facts.error);
     if (run.head?.every > 1) note.push(`one in ${run.head.every} compute events is shown`);
     if (run.head?.since > 0) note.push(`recorded since ${run.when(run.head.since)}`);
@@ -213,7 +220,8 @@ function start() {
   const page = (window.page = new Page()), data = $("data");
   if (data) return page.take(JSON.parse(data.textContent));
   const source = new EventSource("stream");
-  source.addEventListener("open", () => { for (const run of page.runs) run.forget(); });
+  source.addEventListener("open", () => page.begin());
+  source.addEventListener("error", () => { page.alone = page.changed = true; });
   source.addEventListener("message", (event) => page.take(JSON.parse(event.data)));
 }
 start();

@@ -45,8 +45,9 @@ class MatrixView {
     this.canvas.width = this.canvas.height = bins;
     pen.putImageData(cells, 0, 0);
     this.mark.hidden = selected === null;
+    this.row = selected === null ? null : Math.floor((selected * bins) / replay.clients.length);
     if (selected === null) return this.say();
-    this.mark.style.top = `${(100 * Math.floor((selected * bins) / replay.clients.length)) / bins}%`;
+    this.mark.style.top = `${(100 * this.row) / bins}%`;
     this.mark.style.height = `${100 / bins}%`;
     this.say();
   }
@@ -61,8 +62,10 @@ class MatrixView {
     if (!this.replay) return;
     const several = this.replay.bins < this.replay.clients.length, lightest = document.documentElement.dataset.theme === "dark" ? "brightest" : "darkest";
     const name = (bin) => (several ? `${this.first(bin)}–${this.first(bin + 1) - 1}` : this.run.name(bin));
-    const text = this.over
-      ? `${name(this.over[0])} from ${name(this.over[1])}: ${this.text(this.value(...this.over))}`
+    const most = this.row === null ? 0 : Array.from({ length: this.replay.bins }, (_, sender) => sender).reduce((best, sender) => (this.value(this.row, sender) > this.value(this.row, best) ? sender : best));
+    const cell = this.over || (this.row === null ? null : [this.row, most]);
+    const text = cell
+      ? `${name(cell[0])} from ${name(cell[1])}${this.over ? "" : ", the most"}: ${this.text(this.value(...cell))}`
       : `receivers down, senders across; ${lightest}: ${this.text(this.most)}`;
     if (this.note.textContent !== text) this.note.textContent = text;
   }

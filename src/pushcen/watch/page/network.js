@@ -86,7 +86,7 @@ class NetworkView {
       stale: (client) => staleness(client),
     }[this.colouring];
     const values = replay.clients.map((client) => (client.known ? of(client) : null)), known = values.filter((value) => value !== null);
-    let [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 1];
+    let [low, high] = known.length ? range(known) : [0, 1];
     if (this.colouring === "metric" && measure.percent) [low, high] = [0, 1];
     return { values, low, high: high > low ? high : low + 1 };
   }
@@ -172,7 +172,7 @@ class NetworkView {
         put(looks, soft, [x, y, Math.max(1, size * 0.25)]);
         continue;
       }
-      put(looks, !online ? panel : value === null ? soft : SHADES[Math.round((100 * (value - scale.low)) / (scale.high - scale.low))], [x, y, size]);
+      put(looks, !online ? panel : value === null ? soft : SHADES[Math.round(100 * Math.min(1, Math.max(0, (value - scale.low) / (scale.high - scale.low))))], [x, y, size]);
       const since = trained === null ? Infinity : (time - trained) / speed; // seconds since it has merged and trained
       put(rings, !online ? "away" : since < 0.35 ? 1 + Math.round(6 * (1 - since / 0.35)) / 2 : 1, [x, y, size]);
       if (late && size > 4) put(rings, 1.2, [x, y, size + 3.5]);

@@ -32,7 +32,8 @@ class PeersView {
     if (key === this.key) return;
     this.key = key;
     const head = ["peer", "state", "events", measure.title, "certificate", "version", "has refused", "what is wrong"];
-    this.table.replaceChildren(
+    refill(
+      this.table,
       element("thead", {}, element("tr", {}, ...head.map((title) => element("th", { scope: "col" }, title)))),
       element("tbody", {}, ...rows.map(([number, peer, score]) => this.row(number, peer, score, selected))),
     );

@@ -179,6 +179,7 @@ class Replay {
   stand(state) {
     if (state.held === undefined) return;
     const held = state.held.split(" "), waiting = state.waiting.split(" ");
+    if (held.length !== this.clients.length) return; // one of two files was written anew, the other will be
     for (const client of this.clients) {
       const at = client.number;
       client.online = state.online[at] === "1";
@@ -213,6 +214,20 @@ function element(name, attributes = {}, ...children) {
   }
   made.append(...children.filter((child) => child !== null));
   return made;
+}
+
+/** Put other children into an element; what had the keyboard's focus has it again, by its place. */
+function refill(parent, ...children) {
+  const focusable = () => [...parent.querySelectorAll("button")], at = focusable().indexOf(document.activeElement);
+  parent.replaceChildren(...children);
+  if (at >= 0) focusable()[Math.min(at, focusable().length - 1)]?.focus({ preventScroll: true });
+}
+
+/** The smallest and the largest of any number of values. */
+function range(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  return [low, high];
 }
 
 const COLOURS = new Map(); // of the theme that is on, by their names in the style
