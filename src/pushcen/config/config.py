@@ -89,7 +89,10 @@ class Config(World):
             config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=task.model))
             if isinstance(task, TableTask) and config.data.owner and "clients" not in values:
                 config = dataclasses.replace(config, clients=task.owners())
-        return dataclasses.replace(config, files=config._checked_files())
+        config = dataclasses.replace(config, files=config._checked_files())
+        if not real:
+            config.check_graph()
+        return config
 
     def plain(self) -> dict[str, Any]:
         """Return the config as plain values, from which `of` builds the same."""
