@@ -298,7 +298,7 @@ def test_a_table_of_many_worlds_is_laid_out_as_asked_and_refused_before_anything
     across = run(*words, "--rows", "data.alpha", "--columns", "method", "--table", "markdown", "--show").stdout
     assert across.splitlines()[0].count("PushCen") == 1
     assert [line.split(" | ")[0] for line in across.splitlines()[2:4]] == ["| alpha 0.1", "| alpha 1"]
-    more = [*words[:2], "pushcen,independent,swift", *words[3:], "--show"]
+    more = [*words[:2], "pushcen,independent,divshare", *words[3:], "--show"]
     said = run(*more)
     assert "2 of 6 runs are not finished." in said.stderr
     assert "Independent" in said.stdout

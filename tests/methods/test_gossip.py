@@ -141,9 +141,9 @@ def test_moniqua_is_the_papers_algorithm(bits, theta):
     assert np.ptp(x, axis=0).max() > 1e-3
 
 
+@pytest.mark.parametrize("theta", [0.3, 1e-5])
 @pytest.mark.parametrize("bits", [1, 2, 5, 8])
-def test_moniqua_knows_a_neighbour_that_is_near_and_mistakes_one_that_is_not(bits):
-    theta = 0.3
+def test_moniqua_knows_a_neighbour_that_is_near_and_mistakes_one_that_is_not(bits, theta):
     clients = [client_of(number, Moniqua(theta=theta, bits=bits), {"0": ("1",), "1": ("0",)}) for number in range(2)]
     update, other = (client.learner.update for client in clients)
     draw = np.random.default_rng(bits)
@@ -153,7 +153,7 @@ def test_moniqua_knows_a_neighbour_that_is_near_and_mistakes_one_that_is_not(bit
     found = update._near(decode_row(other._message(mine + apart)), mine)
     wrong = (found - mine - apart).abs()
     near, rounding = apart.abs() < theta, 0.5 ** (bits + 1) * update.span
-    assert (wrong[near] <= rounding + 1e-5).all()
+    assert (wrong[near] <= rounding + 1e-5 * theta).all()
     far = apart.abs() > update.span / 2 + rounding
     assert bool(far.any()) == (update.span / 2 + rounding < 3 * theta)
     assert (wrong[far] > update.span - 2 * rounding).all()

@@ -115,6 +115,10 @@ def test_finished_runs_can_be_kept_and_shown_elsewhere(folder, tmp_path):
     shown = CliRunner().invoke(app, [*command, "--runs", str(tmp_path / "none"), "--also", str(tmp_path / "results")])
     assert shown.stdout == kept.stdout
     assert "PushCen" in shown.stdout
+    assert "--also" not in shown.stderr
+    none = CliRunner().invoke(app, [*command, "--runs", str(tmp_path / "none")])
+    assert "no such run is in" in none.stderr
+    assert "--also results" in none.stderr
 
 
 def test_a_run_that_fails_is_told_and_stops_no_other(tmp_path):

@@ -115,9 +115,10 @@ def audit(
 
 def _changes(settings: list[str]) -> dict[str, str]:
     """Read what is to be changed for all; mistakes in it are found here, as far as no code is named."""
-    from pushcen.config import load_config, parse_settings
+    from pushcen.config import parse_settings
     from pushcen.errors import OptionError
     from pushcen.runtime.network import WEIGHTS, check_settings
+    from pushcen.runtime.setup import peer_config
 
     changes = {key: str(value) for key, value in parse_settings(settings).items()}
     changes = {"method.name" if key == "method" else key: value for key, value in changes.items()}
@@ -128,7 +129,7 @@ def _changes(settings: list[str]) -> dict[str, str]:
     if WEIGHTS in changes:
         raise OptionError("--set weights: say --weights new")
     if changes and not any(":" in value for value in changes.values()):
-        load_config({}, parse_settings(settings))
+        peer_config("", settings)
     return changes
 
 

@@ -47,21 +47,23 @@ Target = Annotated[
     list[float] | None, typer.Option(help="What it took to reach this value of the metric; may be repeated.")
 ]
 TableForm = Annotated[str | None, typer.Option("--table", help="Only print the table: markdown, latex, csv or html.")]
+MethodName = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        help="method.name: pushcen, pushcen-lean (a tenth of its bytes), push-sum, async-dfedavg, swift, swift-random, "
+        "divshare, epidemic, sgp, quantized-push-sum, rasgp, d-psgd, choco, moniqua, ad-psgd, a2cid2, dspodfl, spafl, "
+        "fedkd, independent, or module:Class.",
+    ),
+]
+RealMethodName = Annotated[
+    str | None, typer.Option("--method", help="method.name: as in simulate, but for those that need a fixed graph.")
+]
 Changed = dict[str, Any]
 """Settings by the keys of the config: what a command made by `with_flags` gets."""
 
 _FLAGS: dict[str, tuple[str, Any]] = {  # the key that each sets, and what it may be
-    "method": (
-        "method.name",
-        Annotated[
-            str | None,
-            typer.Option(
-                help="method.name: pushcen, pushcen-lean (a tenth of its bytes), push-sum, async-dfedavg, swift, "
-                "swift-random, divshare, epidemic, sgp, quantized-push-sum, rasgp, d-psgd, choco, moniqua, "
-                "ad-psgd, a2cid2, dspodfl, spafl, fedkd, independent, or module:Class."
-            ),
-        ],
-    ),
+    "method": ("method.name", MethodName),
     "task": (
         "task.function",
         Annotated[str | None, typer.Option(help="task.function: your own, file.py:function or module:function.")],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pushcen.cli.options import Set
+from pushcen.cli.options import RealMethodName, Set
 from pushcen.cli.watch import NoBrowser, WatchIt, recorded, watched
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def peer(
         str, typer.Option(metavar="FILE", help="What `pushcen data columns` wrote: the same at every site.")
     ] = "",
     label: Annotated[str, typer.Option(help="The column to learn [as --columns says].")] = "",
+    method: RealMethodName = None,
     certs: Annotated[Path | None, typer.Option(help="Its folder of certificates: `pushcen certs`.")] = None,
     join: Annotated[
         list[str] | None, typer.Option(metavar="HOST:PORT", help="A peer to start from; may be repeated.")
@@ -108,7 +109,7 @@ def peer(
             raise OptionError("--columns FILE: is needed with --data: all sites must encode alike")
         client = client or 0
         clients = clients or client + 1
-    site = {"data.source": data, "data.columns": columns, "data.label": label}
+    site = {"data.source": data, "data.columns": columns, "data.label": label, "method.name": method}
     given = [*(f"{key}={value}" for key, value in site.items() if value), *(settings or ())]
     peer_config(task, given)  # whose mistakes come first
     if (certs is None) == (not insecure):
@@ -167,6 +168,7 @@ def up(
     timeout: Annotated[float, typer.Option(help="Give up after so many seconds.")] = 3600.0,
     watch: WatchIt = False,
     no_browser: NoBrowser = False,
+    method: RealMethodName = None,
     settings: Set = None,
 ) -> None:
     """Start a network on loopback, with certificates; show it live; stop it and audit its mass.
@@ -192,7 +194,7 @@ def up(
 
     console = Console(highlight=False)
     given = {"clients": str(peers), "runtime.start_with": str(min(peers - 1, 7)), "runtime.pause": "0.5"}
-    given |= parse_settings(settings or [])
+    given |= ({} if method is None else {"method.name": method}) | parse_settings(settings or [])
     config = peer_config(task, [f"{key}={value}" for key, value in given.items()])
     folder = folder or Path(tempfile.mkdtemp(prefix="pushcen-"))
     if folder.exists() and any(folder.iterdir()):

@@ -86,6 +86,8 @@ def reproduce(
         return
     if not show:
         _carry_out(planned, store, jobs, executor, address)
+    elif all(store.where(one.config) is None for one in planned):
+        typer.echo(f"no such run is in {runs / place}; --also results shows those of the repository", err=True)
     _write(chosen, dataset, scale, planned, store, runs / "tables", table)
     if collect is not None:
         copied = copy(planned, store, collect / place)

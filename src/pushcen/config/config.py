@@ -56,8 +56,10 @@ class Config(World):
     """Fingerprints of the files and functions that options name; written by a run, checked when it is read again."""
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "Config":
+    def of(cls, values: Mapping[str, Any], *, real: bool = False) -> "Config":
         """Return the config of plain, nested values, or raise a ConfigError that lists all mistakes.
+
+        With `real` it is for peers of a real network, and the method need not fit the simulated world.
 
         A section `methods.NAME` has options for a method wherever it is chosen; `method` has the last word. A method
         that needs a fixed graph gets one, unless `neighbours.kind` says something else. Where rows of a table have
@@ -72,7 +74,8 @@ class Config(World):
             raise ConfigError("\n".join(problems))
         if config.method.needs_graph and "kind" not in values.get("neighbours", {}):
             config = dataclasses.replace(config, neighbours=dataclasses.replace(config.neighbours, kind="graph"))
-        config.check_method()
+        if not real:
+            config.check_method()
         if config.task.function:
             given = flat({name: values.get(name, {}) for name in ("task", "data")})
             if unread := [key for key in given if key != "task.function"]:
@@ -86,7 +89,10 @@ class Config(World):
             config = dataclasses.replace(config, task=dataclasses.replace(config.task, model=task.model))
             if isinstance(task, TableTask) and config.data.owner and "clients" not in values:
                 config = dataclasses.replace(config, clients=task.owners())
-        return dataclasses.replace(config, files=config._checked_files())
+        config = dataclasses.replace(config, files=config._checked_files())
+        if not real:
+            config.check_graph()
+        return config
 
     def plain(self) -> dict[str, Any]:
         """Return the config as plain values, from which `of` builds the same."""

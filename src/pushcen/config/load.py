@@ -13,15 +13,20 @@ from pushcen.errors import ConfigError
 from pushcen.methods import method_named
 
 
-def load_config(source: str | Path | Mapping[str, Any] = "digits", settings: Mapping[str, Any] | None = None) -> Config:
-    """Read a config: a TOML file, a preset by its name or nested values, with single settings by their full keys."""
+def load_config(
+    source: str | Path | Mapping[str, Any] = "digits", settings: Mapping[str, Any] | None = None, *, real: bool = False
+) -> Config:
+    """Read a config: a TOML file, a preset by its name or nested values, with single settings by their full keys.
+
+    With `real` it is for peers of a real network.
+    """
     values = _copied(source) if isinstance(source, Mapping) else read_toml(source)
     settings = settings or {}
     if settings.get("data.owner") and isinstance(source, str) and source in presets():
         values.pop("clients", None)  # of the preset's data
     for key, value in settings.items():
         put(values, key, value)
-    return Config.of(values)
+    return Config.of(values, real=real)
 
 
 def _copied(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,9 @@ class ModuloUpdate(DisplacementUpdate):
         return {0: self._message(row_of(self.schema, model).double().cpu())}
 
     def _message(self, row: torch.Tensor) -> Payload:
-        return encode_row((row / self.span).float(), self._codec, self.schema)
+        spans = row / self.span
+        within = spans - torch.floor(spans + 0.5)  # before float32, which has not enough digits for many spans
+        return encode_row(within.float(), self._codec, self.schema)
 
     def _near(self, said: torch.Tensor, row: torch.Tensor) -> torch.Tensor:
         """Return the number nearest to that in `row` that a message may mean."""

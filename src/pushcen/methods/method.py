@@ -25,7 +25,10 @@ class Place:
         ('b',)
         """
         if self.edges is None:
-            raise OptionError(f"method.name = {method.name!r}: needs a fixed graph; neighbours.kind must be graph")
+            raise OptionError(
+                f"method.name = {method.name!r}: needs a fixed graph; neighbours.kind must be graph, and "
+                "neighbours.graph a name, or a file of edges that stay"
+            )
         if self.me not in self.edges:
             raise OptionError(f"neighbours: the graph has no {self.me}")
         if not self.edges[self.me] and len(self.edges) > 1:

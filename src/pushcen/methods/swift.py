@@ -6,7 +6,6 @@ Rapid Decentralized Federated Learning via Wait-Free Model Communication, https:
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pushcen.errors import OptionError
 from pushcen.methods.method import Method, Place
 from pushcen.methods.per_graph import once_per_graph
 from pushcen.protocol import Equal, Fixed, KeepLatest, Rules, Whole
@@ -37,13 +36,8 @@ class Swift(Method):
 
     def rules(self, place: Place) -> Rules:
         """Weigh the last model of each neighbour by this client's row of coefficients."""
-        if place.edges is None:
-            raise OptionError(
-                "method.name = 'swift': needs a fixed graph; set neighbours.kind = 'graph', and neighbours.graph to a "
-                "name or a file of edges that stay (docs/simulation.md#graphs); or take swift-random"
-            )
-        if place.me not in place.edges:
-            raise OptionError(f"neighbours: the graph has no {place.me}")
+        place.neighbours(self)
+        assert place.edges is not None
         row = _rows(place.edges)[place.me]
         return Rules(KeepLatest(tuple(row), place.start, self.every), Fixed(row), Whole(receivers=0))
 

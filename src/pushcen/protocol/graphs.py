@@ -129,13 +129,13 @@ def check_two_way(edges: Mapping[str, Sequence[str]], name: str, who: str) -> No
 
     >>> check_two_way({"a": ("b",), "b": ()}, "a", "SWIFT")
     Traceback (most recent call last):
-    pushcen.errors.OptionError: graph: edge a -> b has no way back: SWIFT needs both directions, ...
+    pushcen.errors.OptionError: graph: edge a -> b has no way back: SWIFT needs both directions; ...
     """
     for other in edges[name]:
         if name not in edges.get(other, ()):
             raise OptionError(
-                f"graph: edge {name} -> {other} has no way back: {who} needs both directions, and a graph of your "
-                "own must have them (docs/simulation.md#graphs)"
+                f"graph: edge {name} -> {other} has no way back: {who} needs both directions; must be small-world, "
+                "star or complete, or a graph of your own that has them (docs/simulation.md#graphs)"
             )
 
 

@@ -134,13 +134,7 @@ def _client(
     What enters a generation with other settings goes on with its weights, or from new ones, and nothing else.
     """
     identity, method = setup.identity, setup.method
-    if method.needs_graph:
-        raise OptionError(f"method.name = {type(method).name!r}: needs a fixed graph, which a real network has not")
     check_options(setup)
-    for name, given in setup.training.per_client.given().items():
-        raise OptionError(
-            f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
-        )
     log = Log(identity.name)
     log.say("loading the task", client=setup.client, clients=setup.clients)
     task = build_task(setup.task, setup.client, setup.clients, setup.seed)

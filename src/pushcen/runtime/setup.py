@@ -57,7 +57,8 @@ class Setup:
 def peer_config(task: str, settings: Iterable[str] = (), changes: Mapping[str, str] | None = None) -> "Config":
     """Read a config: `module:function` (or `file.py:function`) is a task, all else a preset or a TOML file.
 
-    Without a task the settings say all that is not as usual. `changes` are the authority's, for all peers.
+    Without a task the settings say all that is not as usual. `changes` are the authority's, for all peers. What a real
+    peer cannot do is refused.
 
     >>> peer_config("digits", ["method.clusters=8", "runtime.patience=1.0"]).runtime.patience
     1.0
@@ -65,15 +66,25 @@ def peer_config(task: str, settings: Iterable[str] = (), changes: Mapping[str, s
     from pushcen.config import load_config, parse_settings
 
     given, source = parse_settings(settings), {"task": {"function": task}} if ":" in task else task or {}
-    config = load_config(source, given)
-    if not changes:
-        return config
-    check_code(config.plain(), changes)
-    return load_config(source, given | parse_settings(f"{key}={value}" for key, value in changes.items()))
+    config = load_config(source, given, real=True)
+    if changes:
+        check_code(config.plain(), changes)
+        given |= parse_settings(f"{key}={value}" for key, value in changes.items())
+        config = load_config(source, given, real=True)
+    check_options(config)
+    return config
 
 
-def check_options(setup: Setup) -> None:
-    """Refuse options that any method may take in the simulator, where a real peer does not know enough."""
+def check_options(setup: "Setup | Config") -> None:
+    """Refuse methods that need a fixed graph, and options of the simulator for which a real peer knows too little."""
+    if setup.method.needs_graph:
+        raise OptionError(
+            f"method.name = {type(setup.method).name!r}: needs a fixed graph, which a real network has not"
+        )
+    for name, given in setup.training.per_client.given().items():
+        raise OptionError(
+            f"training.per_client.{name} = {given!r}: is the simulator's; a peer has a training.{name} of its own"
+        )
     policy = "random" if setup.neighbours is None else setup.neighbours.policy
     if policy == "priority":
         raise OptionError(

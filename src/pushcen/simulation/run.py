@@ -57,6 +57,7 @@ def simulate_world(
     ('finished', 24, True)
     """
     world.check_method()
+    world.check_graph()
     if make is None:
         if task is None:
             raise OptionError("task: must be given, as a function of (client, clients)")

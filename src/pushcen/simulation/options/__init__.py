@@ -1,5 +1,6 @@
 """The simulated world: each section is a small, checked class. `World` holds them all."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
@@ -11,7 +12,7 @@ from pushcen.learning import SparsityOptions, TrainingOptions
 from pushcen.methods import Method, PushCen, check_taken, method_loaded, method_name
 from pushcen.simulation.options.clients import ComputeOptions, ParticipationOptions
 from pushcen.simulation.options.identity import CARRIED_OUT, ONLY_REAL, Identity, differences, flat, identity_of
-from pushcen.simulation.options.needs import check_needs
+from pushcen.simulation.options.needs import check_graph, check_needs
 from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
 from pushcen.simulation.options.running import (
     CheckpointOptions,
@@ -27,6 +28,8 @@ from pushcen.simulation.worlds.sources import fingerprint
 from pushcen.simulation.worlds.speeds import LOGNORMAL, is_file
 from pushcen.simulation.worlds.traces import Availability, read_trace
 from pushcen.units import NEEDS_TIME_UNIT, PseudoTime, time_unit_of
+
+_LOOKED_AT = 10_000  # clients up to which the graph is looked at before a run begins
 
 
 @dataclass(frozen=True)
@@ -96,8 +99,11 @@ class World:
 
     def timed_graph(self) -> TimedGraph | None:
         """Return who may push to whom, at every moment; None if that is no graph."""
-        names = [str(client) for client in range(self.clients)]
-        return self.neighbours.timed_graph(names, self.seed, self.seconds, self.horizon)
+        return self.neighbours.timed_graph(self._names, self.seed, self.seconds, self.horizon)
+
+    @property
+    def _names(self) -> list[str]:
+        return [str(client) for client in range(self.clients)]
 
     def fingerprints(self) -> dict[str, str]:
         """Return what tells the contents of the files and functions that it is made of, by the options that name them.
@@ -119,6 +125,14 @@ class World:
         """Refuse a method that cannot live in this world, by the setting that would have to change."""
         check_needs(self.method, self.neighbours, self.network, self.participation)
         check_taken(self.method, self.neighbours.policy, self.staleness.given, self.sparsity)
+
+    def check_graph(self) -> None:
+        """Refuse a graph that cannot be, or on which the method cannot live."""
+        if self.neighbours.kind != "graph" or self.clients > _LOOKED_AT:
+            return
+        with warnings.catch_warnings(action="ignore"):  # which are for a run that begins
+            graph = self.timed_graph()
+        check_graph(self.method, self.neighbours, self._names, None if graph is None else graph.fixed)
 
     def identity(self) -> Identity:
         """Return every option that its results depend on: with equal identities, two runs are the same run.

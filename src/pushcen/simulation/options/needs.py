@@ -1,7 +1,10 @@
 """What a method needs of its world: if that is missing, it is refused by the setting that would have to change."""
 
+from collections.abc import Sequence
+
 from pushcen.errors import OptionError
-from pushcen.methods import Method
+from pushcen.methods import Method, Place
+from pushcen.protocol.graphs import Edges
 from pushcen.simulation.options.clients import ParticipationOptions
 from pushcen.simulation.options.network import NeighbourOptions, NetworkOptions
 
@@ -35,3 +38,26 @@ def check_needs(
             given = getattr(options, option)
             if given != value:
                 raise OptionError(f"{section}.{option} = {given!r}: {name} needs {why}; must be {value!r}")
+
+
+def check_graph(method: Method, neighbours: NeighbourOptions, names: Sequence[str], edges: Edges | None) -> None:
+    """Refuse a graph on which the method cannot have a rule for each client.
+
+    >>> from pushcen.methods import DPsgd
+    >>> ring = NeighbourOptions(kind="graph", graph="ring")
+    >>> check_graph(DPsgd(), ring, "abc", {"a": ("b",), "b": ("c",), "c": ("a",)})
+    Traceback (most recent call last):
+    pushcen.errors.OptionError: neighbours.graph = 'ring': edge a -> b has no way back: d-psgd needs both ...
+    """
+    key = "file" if neighbours.file else "graph"
+    for name in names if method.needs_graph else ():
+        if edges is None:
+            raise OptionError(
+                f"neighbours.graph = {neighbours.graph!r}: changes with time, and {type(method).name} needs a fixed "
+                "graph; must be a name, or a file of edges that stay"
+            )
+        try:
+            method.rules(Place(name, edges))
+        except OptionError as error:
+            told = str(error).removeprefix("graph: ").removeprefix("neighbours: ")
+            raise OptionError(f"neighbours.{key} = {getattr(neighbours, key)!r}: {told}") from None

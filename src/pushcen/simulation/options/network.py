@@ -191,9 +191,7 @@ class NeighbourOptions:
     def _graph(self, names: Sequence[str], rng: Random) -> Edges:
         if self.file:
             return graphs.from_file(Path(self.file), names)
-        if len(names) == 1:
-            return {names[0]: ()}
-        if self.graph == "complete":
+        if self.graph == "complete" or len(names) < 3:  # of two clients there is no other that is connected
             return {name: tuple(other for other in names if other != name) for name in names}
         if self.graph == "k-out":
             return graphs.k_out(names, self.degree, rng)
