@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Work
 from pushcen.memory import keep_freed_memory
 
 STEPS = """
@@ -45,6 +47,22 @@ thread.start()
 thread.join()
 """
 
+KEEPING = """
+import pathlib, torch
+from pushcen.memory import give_back_free_pages, keep_freed_memory
+
+def held():
+    lines = pathlib.Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmRSS")))
+
+keep_freed_memory()
+kept, freed = zip(*((torch.ones(1 << 10), torch.ones(1 << 18)) for _ in range(40)))  # 1 MB each, with something between
+del freed
+before = held()
+give_back_free_pages()
+print(before - held())
+"""
+
 
 def told(story, **variables):
     """What a story prints, in a process of its own."""
@@ -64,3 +82,27 @@ def test_a_step_takes_no_new_pages():
 @pytest.mark.skipif(not keep_freed_memory(), reason="not on glibc, or MALLOC_... is set")
 def test_what_is_freed_for_good_goes_back_to_the_system_from_a_threads_reserve_too():
     assert told(BUILDING) < 8_000  # of 40,960 kB
+
+
+@pytest.mark.skipif(not keep_freed_memory(), reason="not on glibc, or MALLOC_... is set")
+def test_pages_in_which_nothing_is_in_use_go_back_when_they_are_asked_for():
+    assert told(KEEPING) > 30_000  # of 40,960 kB
+
+
+@pytest.mark.skipif(not keep_freed_memory(), reason="not on glibc, or MALLOC_... is set")
+@pytest.mark.parametrize("optimiser", ["adam", "sgd", "adadelta"])
+def test_what_an_optimiser_remembers_is_moved_into_one_block_once(optimiser):
+    def blocks(learner):
+        memories = learner._optimiser.state.values()
+        large = [value for memory in memories for value in memory.values() if value.numel() > 1]
+        return {one.untyped_storage().data_ptr() for one in large}
+
+    layers = torch.nn.Linear(100, 50), torch.nn.ReLU(), torch.nn.Linear(50, 2)
+    task = Task(torch.nn.Sequential(*layers), (torch.randn(64, 100), torch.randint(2, (64,))))
+    momentum = 0.9 if optimiser == "sgd" else 0.0
+    learner = Learner(task, CentroidUpdate(), TrainingOptions(optimiser=optimiser, momentum=momentum))
+    learner.step(Work(1, []))
+    first = blocks(learner)
+    learner.step(Work(1, []))
+    assert len(first) == 1
+    assert blocks(learner) == first

@@ -17,6 +17,12 @@ _NUMBER = "="  # behind the name of what is a number of Python, and no tensor
 _TYPES = {bool: torch.bool, int: torch.int64, float: torch.float64}
 
 
+def remembered(optimiser: Optimizer) -> list[torch.Tensor]:
+    """Return the tensors that an optimiser remembers."""
+    memories = optimiser.state.values()
+    return [value for memory in memories for value in memory.values() if isinstance(value, torch.Tensor)]
+
+
 def save_optimiser(optimiser: Optimizer, model: nn.Module) -> dict[str, torch.Tensor]:
     """Return what the optimiser remembers of each parameter, as `parameter:what`; numbers too, as `parameter:what=`.
 

@@ -3,6 +3,7 @@
 import torch
 
 from pushcen.learning.work import State
+from pushcen.memory import zeros_apart
 
 MOST_AGAIN = 4.0
 """By how much at most what was left out grows, if less mass is pushed than the last time and all of it is told."""
@@ -41,7 +42,7 @@ class Residual:
         itself, which stays where it is in memory: what the push leaves out comes there.
         """
         if self.row is None or (self._spread and not gives):
-            return torch.zeros(size, device=device)
+            return zeros_apart(size, device)
         factor = self._factor(gives) if gives and self.mass else 1.0
         row = self.row.to(device)
         return row * factor if self._spread else row.mul_(factor)

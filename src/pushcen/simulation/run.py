@@ -14,6 +14,7 @@ from pushcen.folder import METRICS, Folder, Row, number, read_rows
 from pushcen.learning import Samples, TaskFunction
 from pushcen.learning.frozen import check_same_frozen
 from pushcen.measure import written
+from pushcen.memory import give_back_free_pages
 from pushcen.simulation import checkpoint
 from pushcen.simulation.engine import Engine
 from pushcen.simulation.executors import Executor, Host, Make, MakeLearner, start
@@ -169,6 +170,7 @@ class Simulation:
         if self._noted is not None:
             self._noted.append(round(time.monotonic() - self._built, 3))
         self._observer.evaluated(row)
+        give_back_free_pages()  # evaluation takes more samples at once than training
 
     def _so_far(self, row: Row) -> Row:
         first = self.engine.evaluator.measures[0].name
