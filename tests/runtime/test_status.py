@@ -78,6 +78,14 @@ def test_a_peer_that_is_well_has_no_problem():
             replace(QUIET, neighbours=[replace(ANN, state="refuses", why="method.clusters = 8 there, 4 here")]),
             "alone", "critical", "refused by ann: method.clusters = 8 there, 4 here",
         ),
+        (replace(WELL, phase="leaving", leaving=NOW - 3000), "leaving", "warning", "nobody takes the mass"),
+        (
+            replace(
+                WELL, phase="leaving", leaving=NOW - 3000, held=0.0,
+                neighbours=[ANN, replace(ANN, name="bob", state="silent", why="refused", awaited=True)],
+            ),
+            "leaving", "warning", "leaving for 50 min: not confirmed by bob (refused)",
+        ),
         (replace(QUIET, certificate_end=NOW - 3 * DAY), "alone", "critical", "its certificate ended"),
     ],
 )  # fmt: skip
@@ -93,7 +101,7 @@ def test_what_is_wrong_is_told_with_the_likely_cause(status, kind, level, text):
     "status",
     [
         replace(QUIET, phase="done"),  # whoever has finished waits for nothing
-        replace(QUIET, phase="leaving"),
+        replace(QUIET, phase="leaving", leaving=NOW - 100),
         replace(QUIET, exchanges=False),  # its method sends nothing
         replace(QUIET, seconds=1500.0, trained=NOW - 1000),  # compute events are long: so is the wait for others
         replace(QUIET, quiet_after=3000.0),
@@ -178,6 +186,8 @@ def test_the_status_of_real_peers_running_killed_and_stopped(tmp_path):
         [p1] = shown["neighbours"]
         assert (p1["name"], p1["state"]) == ("p1", "answers")
         network.kill("p0")
+        shown = pushcen("status", network.state("p0"))  # at once: nobody holds its folder
+        assert (shown.exit_code, "it was killed" in shown.output) == (2, True)
         killed = read_status(network.state("p0"))
         assert kinds(killed, killed.time + 120) == {"running": "critical"}
         assert kinds(killed, killed.time + 2) == {}

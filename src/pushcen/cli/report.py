@@ -76,9 +76,11 @@ def export(
         _of_peer(run, out, best)
         return
     if best:
-        raise OptionError("--best: is for the state folder of a peer; a run has --client N or --reference")
+        raise OptionError(f"--best: is for the state folder of a peer, which {run} is not; a run has --client N")
     from pushcen.runs.export import export_model
 
+    if not run.is_dir():
+        raise OptionError(f"{run}: is neither a run's folder nor the state folder of a peer")
     if (client is None) == (not reference):
         raise OptionError("export: either --client N or --reference says which model")
     file, example = export_model(run, client, out, whole=whole)

@@ -4,7 +4,7 @@ import contextlib
 import json
 import shutil
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,12 +61,16 @@ def _look(state: Path) -> "tuple[Status, list[Problem], dict[str, Any]]":
     """Read what there is to say: the peer's own words, what is wrong, and what can be seen from here."""
     from pushcen.errors import LedgerError
     from pushcen.runtime.health import Problem, problems
+    from pushcen.runtime.locks import is_run
     from pushcen.runtime.rows import scores
     from pushcen.runtime.status import read_status
 
     now, used = time.time(), 0
     try:
+        runs = is_run(state)  # before its last word is read, which may be that it ends
         said, measured, disk = read_status(state), scores(state), shutil.disk_usage(state)
+        if said.time and not said.ended and not runs:
+            said = replace(said, ended="killed")
         for path in state.iterdir():
             with contextlib.suppress(FileNotFoundError):  # a running peer removes what it has replaced
                 used += path.stat().st_size
@@ -101,12 +105,13 @@ def _screen(said: "Status", found: "list[Problem]", more: dict[str, Any], now: f
 
     level, running = level_of(found), is_running(said, now)
     life = f"runs for {span(now - said.started)}, {said.phase}" if running else said.ended[:40] or "not running"
+    reached = f"reached through {said.address[1:]}" if said.address[:1] == "@" else f"listens at {said.address or '?'}"
     head = Table.grid(padding=(0, 2))
     days = f"{(said.certificate_end - now) // 86400:.0f} days left" if said.certificate_end else "none"
     doubt = sum(one.in_doubt for one in said.neighbours)
     rows = {
         "peer": f"{said.peer}, boot {said.boot}, network {said.network or '?'}, pushcen {said.version or '?'}",
-        "state": f"{life}; listens at {said.address or '?'}",
+        "state": f"{life}; {reached}",
         "model": f"{said.method or '?'}, {said.events} events, the last {ago(said.trained)} in {span(said.seconds)}",
         more["metric"]: f"{more['score_shown']} now, {more['best_shown']} best",
         "mass": f"{said.held:.6f} held, {said.waiting:.6f} in {said.models} models that wait; {doubt} links in doubt",

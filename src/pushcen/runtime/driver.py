@@ -136,6 +136,7 @@ class Driver:
             self.shared.seen.facts.visited("says farewell")
         else:
             farewell = peer.farewell()
+        self.shared.seen.leaving = self.shared.seen.clock()
         me.keep(self.shared.identity.sign(farewell_fields(farewell)))
         payloads = await self.trainer.encode(self._heirs(-1e9))
         served, begun = -1e9, monotonic()

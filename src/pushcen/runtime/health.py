@@ -10,6 +10,7 @@ SOON = 30
 """Days before its end from which a certificate is said to end soon."""
 LEVELS = ("ok", "warning", "critical")
 _DAY = 86_400.0
+_GONE = "; write off who is gone for good, with `pushcen forget`"
 _SHOWN = 3  # neighbours that a sentence names
 _LATE = 12 * EVERY  # without a word, after which a peer is not taken for running
 
@@ -68,6 +69,8 @@ def _running(status: Status, now: float) -> Iterator[Problem]:
         yield Problem("running", "warning", "it has never said how it is: not started, or by an earlier version", again)
     elif status.ended == "stopped":
         yield Problem("running", "critical", f"it was stopped {span(now - status.time)} ago", again)
+    elif status.ended == "killed":
+        yield Problem("running", "critical", f"it was killed; its last word is {span(now - status.time)} old", again)
     elif status.ended:
         yield Problem("running", "critical", f"it ended with an error: {status.ended}", "mend that, and " + again)
     elif not is_running(status, now):
@@ -113,9 +116,12 @@ def _company(status: Status, now: float) -> Iterator[Problem]:
         if one.state == "refuses":
             text = f"{one.name} refuses it: {one.why}"
             yield Problem(f"refused by {one.name}", "warning", text, "give both the same settings, and start again")
+    quiet = max(status.quiet_after, 4 * status.seconds)
+    if status.phase == "leaving" and status.leaving and now - status.leaving > quiet:
+        yield _stays(status, now - status.leaving)
     if status.phase not in ("starting", "training") or not status.exchanges:
         return
-    alone, quiet = now - max(status.received, status.started), max(status.quiet_after, 4 * status.seconds)
+    alone = now - max(status.received, status.started)
     if alone <= quiet:
         return
     cause, hint = _cause(status)
@@ -126,6 +132,14 @@ def _company(status: Status, now: float) -> Iterator[Problem]:
         if status.moves_mass and not status.held + status.waiting:
             text = "it holds no mass: what it learns counts for nobody until somebody pushes to it"
             yield Problem("mass", "critical", text, "it gets mass with the first push that reaches it")
+
+
+def _stays(status: Status, seconds: float) -> Problem:
+    """Say why a peer that leaves is still here."""
+    awaited = [f"{one.name} ({one.why or one.state})" for one in status.neighbours if one.awaited]
+    why = "nobody takes the mass that it holds" if status.held else f"not confirmed by {_some(awaited) or 'anybody'}"
+    hint = "others confirm with their next compute event: it needs some that answer and still train"
+    return Problem("leaving", "warning", f"it has been leaving for {span(seconds)}: {why}", hint + _GONE)
 
 
 def _cause(status: Status) -> tuple[str, str]:

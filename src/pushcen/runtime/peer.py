@@ -108,7 +108,9 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
             shared.seen.facts.visited("returns" if me.peer.boot > 1 else "joins")
             if setup.shown is not None:
                 shown.enter_context(setup.shown(from_any_thread(views)))
-            shared.log.say("listening", address=node.address, peer_id=me.peer.me, boot=me.peer.boot)
+            shared.log.say(
+                "listening", address=node.address or "none, it dials out", peer_id=me.peer.me, boot=me.peer.boot
+            )
             yield driver
         except Exception as error:
             driver.upkeep.failure = "" if isinstance(error, NewSettings) else str(error)

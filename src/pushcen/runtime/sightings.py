@@ -49,8 +49,8 @@ class Sightings:
         """Names and addresses that did not answer the last time, and why."""
         self.differs: dict[str, str] = {}
         """Who runs something else, and what."""
-        self.trained = self.merged = self.failed = 0.0
-        """When a compute event was finished, had something to merge, or failed."""
+        self.trained = self.merged = self.failed = self.leaving = 0.0
+        """When a compute event was finished, had something to merge, or failed; when it began to leave."""
         self.failure = ""
         self.seconds = 0.0
         """How long the last compute event took."""

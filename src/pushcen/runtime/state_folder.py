@@ -12,7 +12,6 @@ file. Before the transaction nothing has happened; after it, everything has.
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import re
@@ -26,6 +25,7 @@ from safetensors import SafetensorError
 
 from pushcen.errors import DiskError, LedgerError
 from pushcen.files import sync
+from pushcen.runtime.locks import take
 
 if TYPE_CHECKING:  # who reads a ledger only, does not load torch, which takes seconds
     import torch
@@ -69,11 +69,9 @@ class StateFolder:
             raise _kind(error.errno)(
                 f"{folder}: {error.strerror}; a peer must be able to write its state folder"
             ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not take(self._lock):
             os.close(self._lock)
-            raise LedgerError(f"{folder}: another process runs a peer on this state folder") from error
+            raise LedgerError(f"{folder}: another process runs a peer on this state folder")
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, self._lock)
             self._db = _connect(folder / LEDGER)

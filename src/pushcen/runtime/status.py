@@ -44,6 +44,8 @@ class NeighbourStatus:
     """What it does in another way, of what may differ: learning rate, versions."""
     in_doubt: bool = False
     """Whether mass is on the link to it of which nobody knows whether it has it."""
+    awaited: bool = False
+    """Whether a peer that leaves waits for its word that it has credited what it was given."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Status:
     time: float = 0.0
     started: float = 0.0
     ended: str = ""
-    """Empty while it runs; then stopped, left, or the error that it ended with."""
+    """Empty while it runs; then stopped, left, killed (for who looks), or the error that it ended with."""
     version: str = ""
     network: str = ""
     peer: str = ""
@@ -61,6 +63,8 @@ class Status:
     address: str = ""
     phase: str = ""
     """starting, training, done, leaving."""
+    leaving: float = 0.0
+    """When it began to leave."""
     method: str = ""
     events: int = 0
     seconds: float = 0.0

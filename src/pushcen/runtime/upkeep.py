@@ -113,6 +113,7 @@ class Upkeep:
             boot=peer.boot,
             address=self._node.address,
             phase=seen.phase if peer.status == "open" else peer.status,
+            leaving=seen.leaving,
             method=self._node.about.get("method", ""),
             events=self._me.learner.events,
             seconds=seen.seconds,
@@ -140,7 +141,7 @@ class Upkeep:
         )
 
     def _neighbours(self) -> list[NeighbourStatus]:
-        seen, members = self._seen, self._shared.members
+        seen, members, leaving = self._seen, self._shared.members, self._me.peer.status == "leaving"
         doubt = {name_of(peer) for peer in self._me.peer.unsettled}
         online, found = {member.name for member in members.online()}, []
         known = {**dict.fromkeys(seen.differs, ""), **members.lost, **members.addresses()}
@@ -160,6 +161,7 @@ class Upkeep:
                     took=seen.took.get(name, 0.0),
                     differs=difference(self._node.varies, varies, _DIFFERENCES) if varies else "",
                     in_doubt=name in doubt,
+                    awaited=leaving and self._me.awaits(name),
                 )
             )
         return found
