@@ -7,6 +7,7 @@ READY := .venv/.ready
 
 demo: $(READY)  ## six methods in the same world: a table and a figure
 	$(BIN)/pushcen compare
+	@echo "(the command pushcen is there after: . .venv/bin/activate)"
 
 test: $(READY)  ## every test but the slow ones
 	$(BIN)/pytest -m "not slow" -n 2

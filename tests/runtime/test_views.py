@@ -172,7 +172,7 @@ def test_a_page_of_several_peers_is_written_by_who_asks_them(tmp_path):
     assert "p1" in (tmp_path / "page.html").read_text()
 
 
-def test_one_that_only_dials_out_is_asked_through_its_host(tmp_path):
+def test_one_that_only_dials_out_is_asked_through_its_host(tmp_path, caplog):
     async def story():
         world = World(tmp_path, names=("p0", "p1", "p2", "p3"), pause=0.05, evaluate_every=1)
         await world.start("p0", "p1")
@@ -193,6 +193,7 @@ def test_one_that_only_dials_out_is_asked_through_its_host(tmp_path):
     peers = {peer["name"]: peer for peer in update["facts"]["peers"]}
     assert {name: peer["asked"] for name, peer in peers.items()} == {"p0": True, "p1": False, "p2": True, "p3": True}
     assert peers["p2"]["address"] == "p2 (dials out)"
+    assert "Traceback" not in caplog.text
     assert {names[event[2]] for event in update["events"] if event[0] == "m"} >= {"p0", "p2", "p3"}
 
 

@@ -145,6 +145,19 @@ def test_one_that_never_ends_keeps_nobody_waiting(tmp_path):
     assert found == [{}]
 
 
+def test_of_those_who_have_much_to_tell_all_is_told_in_one_order(tmp_path):
+    class Remembers(WatchedPeer):
+        async def look(self):
+            [*now], self.left = self.left[:AT_ONCE], self.left[AT_ONCE:]
+            return view(self.address, *now)
+
+    ann, bob = Remembers("ann"), Remembers("bob")
+    ann.left, bob.left = [("f", at / 100) for at in range(3 * AT_ONCE // 2)], [("f", 9.0)]
+    first_look([ann, bob], tmp_path / "net")
+    times = [state["t"] for state in whole(tmp_path)["states"] if state.get("failed") == 0]
+    assert times == pytest.approx([at / 100 for at in range(3 * AT_ONCE // 2)])
+
+
 def test_a_metric_that_is_called_time_changes_none(record, tmp_path):
     record.take({"h:1": replace(view("ann", merges(99.0, score=1e300)), measure=Measure("time"))})
     assert [row["time"] for row in whole(tmp_path)["rows"]] == [0.0]

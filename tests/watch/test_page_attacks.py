@@ -146,3 +146,20 @@ def test_on_a_phone_the_slider_is_long_enough_to_be_used(runs, open_page, tmp_pa
     page = open_page((tmp_path / "page.html").as_uri())
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.querySelector('#slider').getBoundingClientRect().width") > 280
+
+
+def test_a_message_under_way_is_seen_before_its_end_is_known(runs, open_page, tmp_path):
+    write_page(Watch([runs]), tmp_path / "page.html")
+    page = open_page((tmp_path / "page.html").as_uri())
+    drawn = page.evaluate(
+        """() => {
+            const run = page.shown, flight = { from: 0, to: 1, start: 0.5, end: null, lost: false, size: 1 };
+            Object.assign(run, { flights: [flight], longest: 0.4 });
+            run.facts.head.instant = false;
+            let count = 0;
+            Path2D.prototype.arc = () => { count++; };
+            const at = (time) => { count = 0; page.network.drawFlights(run, time, 0.4); return count; };
+            return [0.4, 0.7, 0.95].map(at);
+        }"""
+    )
+    assert drawn == [0, 1, 0]

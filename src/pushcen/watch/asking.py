@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pushcen.errors import NetworkError, PushcenError
@@ -18,7 +19,7 @@ from pushcen.watch.network import Answer, NetworkRecord
 
 EVERY = 1.0
 """Seconds between two rounds."""
-_IN_A_ROW = MOST // AT_ONCE + 2  # rounds without a pause: all that a peer remembers, and who was found meanwhile
+_IN_A_ROW = MOST // AT_ONCE + 1  # questions that are enough for all that a peer remembers
 _MOST_HOSTED = 32  # peers that only dial out: fewer than the tunnels that a host gives to one member
 
 
@@ -46,11 +47,9 @@ def first_look(peers: Sequence[WatchedPeer], folder: Path) -> dict[str, str]:
 
     async def look() -> dict[str, Answer]:
         try:
-            while True:
-                answers = await asked.round()
-                record.take(answers)
-                if not asked.again:
-                    return answers
+            answers = await asked.round()
+            record.take(answers)
+            return answers
         finally:
             await asked.close()
 
@@ -70,8 +69,7 @@ async def _rounds(peers: Sequence[WatchedPeer], record: NetworkRecord, stop: thr
     try:
         while not stop.is_set():
             record.take(await asked.round())
-            if not asked.again:
-                await asyncio.to_thread(stop.wait, EVERY)
+            await asyncio.to_thread(stop.wait, EVERY)
         record.take(await asked.round())  # the last word, as of a network that has just stopped
     finally:
         await asked.close()
@@ -84,27 +82,18 @@ class _Asked:
         self._peers = peers
         self._identity = next((peer.identity for peer in peers if isinstance(peer, RemotePeer)), None)
         self._hosted: dict[str, HostedPeer] = {}
-        self._in_a_row = 0
-        self.again = False
-        """Whether there is more to hear at once; a peer that never ends is heard as often as others."""
 
     async def round(self) -> dict[str, Answer]:
-        """Ask everybody at once."""
-        peers = [*self._peers, *self._hosted.values()]
-        answers = dict(zip([peer.address for peer in peers], await asyncio.gather(*map(_ask, peers)), strict=True))
+        """Ask everybody at once, and then whom they host and nobody knew of: what is told together is in one order."""
+        answers = await _ask_all([*self._peers, *self._hosted.values()])
         new = self._find({at: one for at, one in answers.items() if isinstance(one, PeerView)})
-        full = any(isinstance(answer, PeerView) and len(answer.facts) == AT_ONCE for answer in answers.values())
-        self._in_a_row += 1
-        self.again = (full or new) and self._in_a_row < _IN_A_ROW
-        if not self.again:
-            self._in_a_row = 0
-        return answers
+        return answers | await _ask_all(new)
 
-    def _find(self, views: dict[str, PeerView]) -> bool:
-        """Find out who is hosted by whom now; return whether one is new."""
+    def _find(self, views: dict[str, PeerView]) -> list[HostedPeer]:
+        """Find out who is hosted by whom now; return those who are new."""
         if self._identity is None:
-            return False
-        before, named = len(self._hosted), {view.name for view in views.values()} - set(self._hosted)
+            return []
+        before, named = set(self._hosted), {view.name for view in views.values()} - set(self._hosted)
         hosts: dict[str, dict[str, str]] = {name: {} for name in self._hosted}
         for address, view in views.items():
             for one in view.status.neighbours:
@@ -115,15 +104,27 @@ class _Asked:
                 self._hosted[name] = HostedPeer(self._identity, name)
             if name in self._hosted:
                 self._hosted[name].hosts = theirs
-        return len(self._hosted) > before
+        return [peer for name, peer in self._hosted.items() if name not in before]
 
     async def close(self) -> None:
         """Hang up on all."""
         await asyncio.gather(*(peer.close() for peer in [*self._peers, *self._hosted.values()]))
 
 
+async def _ask_all(peers: Sequence[WatchedPeer]) -> dict[str, Answer]:
+    return dict(zip([peer.address for peer in peers], await asyncio.gather(*map(_ask, peers)), strict=True))
+
+
 async def _ask(peer: WatchedPeer) -> Answer:
+    """Ask a peer for all that is new; of one that never ends, for no more than an honest one has."""
+    found: PeerView | None = None
     try:
-        return await peer.look()
+        for _ in range(_IN_A_ROW):
+            view = await peer.look()
+            found = replace(view, facts=[*found.facts, *view.facts]) if found else view
+            if len(view.facts) < AT_ONCE:
+                break
     except (PushcenError, OSError, TimeoutError) as error:
-        return str(error)
+        return found or str(error)
+    assert found is not None
+    return found

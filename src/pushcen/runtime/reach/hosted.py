@@ -39,7 +39,7 @@ class HostedPeer(RemotePeer):
             try:
                 await call.wait_for_connection()
                 await pipe(call, reader, writer)
-            except BROKEN:
+            except (*BROKEN, asyncio.CancelledError):
                 return  # its caller sees it, too
             finally:
                 call.cancel()

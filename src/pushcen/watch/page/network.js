@@ -137,8 +137,8 @@ class NetworkView {
     pen.lineWidth = 1.8;
     const dots = new Path2D();
     for (let at = upTo(flights, time, (flight) => flight.start) - 1; at >= 0 && flights[at].start >= time - window; at--) {
-      const { from, to, start, end, lost } = flights[at];
-      if (end === null || (!run.head.instant && time > end)) continue;
+      const { from, to, start, lost } = flights[at], end = flights[at].end ?? start + run.longest; // of one under way, a guess
+      if (!run.head.instant && time > end) continue;
       const whole = run.head.instant ? window : end - start, part = whole ? (time - start) / whole : 1;
       const [[a, b], [c, d]] = [this.places[from], this.places[to]];
       if (lost && part > 0.55) {
