@@ -25,6 +25,25 @@ def test_a_round_takes_as_long_as_computing_and_the_way_of_a_message(collect):
     assert found["meters"]["events"]["tau_max"] < 2 * 8
 
 
+@pytest.mark.parametrize(("latency", "horizon"), [(0.0, 10.1), (0.3, 11.0), (0.3, 2.0)])
+def test_waiting_is_counted_up_to_the_end_for_those_who_still_wait(latency, horizon):
+    """All are neighbours, seven take 0.5 and one takes 3: when each begins and ends each event, by the definition."""
+    takes, begins, ends, waited, steps = [0.5] * 7 + [3.0], [0.0] * 8, [0.0] * 8, 0.0, 0
+    while min(ends) < horizon:
+        ends = [begin + time for begin, time in zip(begins, takes, strict=True)]
+        steps += sum(end <= horizon for end in ends)
+        begins = [max(end, *(other + latency for other in ends[:i] + ends[i + 1 :])) for i, end in enumerate(ends)]
+        waits = [min(begin, horizon) - min(end, horizon) for begin, end in zip(begins, ends, strict=True)]
+        waited += sum(waits) / 8 / horizon
+    compute = ComputeOptions(kind="constant", per_event=0.5, stragglers=0.125, slowdown=6.0)
+    everybody = NeighbourOptions(kind="graph", graph="complete")
+    options = world(compute=compute, neighbours=everybody, network=NetworkOptions(latency=latency), horizon=horizon)
+    found = run(method=DPsgd(), **options)
+    assert found["steps"] == steps
+    assert found["final"]["waiting_share"] == pytest.approx(waited)
+    assert found["meters"]["waiting"]["client_share"] == pytest.approx(waited)
+
+
 def test_where_all_are_alike_and_messages_arrive_at_once_nobody_waits():
     found = run(method=DPsgd(), **world())
     assert found["steps"] == 8 * 12
