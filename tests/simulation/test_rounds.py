@@ -1,11 +1,14 @@
 """Methods with rounds: what waiting for neighbours costs in pseudo-time; what a meter knows that no client can."""
 
 import pytest
+import torch
 
+from pushcen.codec import Dense, Schema, encode_row
 from pushcen.learning import ModuloUpdate
 from pushcen.learning.rows import row_of
 from pushcen.methods import DPsgd, Moniqua, Swift
 from pushcen.simulation import ComputeOptions, MeterOptions, NeighbourOptions, NetworkOptions
+from pushcen.simulation.meters.wraps import CountWraps
 from tests.simulation.worlds import run
 
 GRAPH = NeighbourOptions(kind="graph", degree=4)
@@ -86,6 +89,13 @@ def test_wraps_are_counted_as_they_happen(monkeypatch, rounds):
     found = run(method=Moniqua(theta=theta, rounds=rounds), workers=1, neighbours=GRAPH, horizon=6.0)
     assert found["meters"]["wraps"] == {"wraps": counted[0], "wraps_share": counted[0] / seen[0]}
     assert found["final"]["wraps"] == counted[0] > 0
+
+
+def test_a_distance_of_theta_is_a_wrap_in_either_direction_and_a_shorter_one_is_none():
+    schema = Schema.of(torch.nn.Linear(2, 1))
+    own, other = ([0.0, 0.0, 1.0], [0.5, -0.5, 1.49])
+    copies = [{0: encode_row(torch.tensor(row), Dense(), schema)} for row in (own, other, own)]
+    assert CountWraps(theta=0.5).run(None, 0, iter(copies)) == (2, None)
 
 
 def test_other_methods_have_no_such_figures_but_may_be_asked():
