@@ -97,6 +97,15 @@ def test_rasgp_loses_nothing_when_half_of_all_messages_are_lost():
     np.testing.assert_allclose(sum(update.x for update in updates), 5 * start() + made, atol=1e-4)
 
 
+def test_what_float32_rounds_off_rasgps_sums_stays_with_the_sender():
+    update = client_of(0, Rasgp(), EDGES).learner.update
+    whole = update.x.clone()
+    for _ in range(30):
+        update.push(2)
+        np.testing.assert_allclose(update.x + 2 * update.sent.double(), whole, rtol=0, atol=1e-13)
+        assert update.y + 2 * update.sent_mass == pytest.approx(1, abs=1e-15)
+
+
 class Quantized:
     """Taheri et al., Algorithm 2: replicas of x at every receiver, q = Q(x - r); a message moves r / (d + 1)."""
 
