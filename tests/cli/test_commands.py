@@ -31,6 +31,10 @@ def zeros(client, clients):
     task = lines(client, clients)
     torch.nn.init.zeros_(task.model.weight)
     return task
+def loaded(client, clients):
+    task = lines(client, clients)
+    data = torch.utils.data.TensorDataset(*task.train)
+    return Task(task.model, torch.utils.data.DataLoader(data, batch_size=8, shuffle=True), task.test)
 """
 
 
@@ -302,3 +306,11 @@ def test_a_table_of_many_worlds_is_laid_out_as_asked_and_refused_before_anything
     said = run(*more)
     assert "2 of 6 runs are not finished." in said.stderr
     assert "Independent" in said.stdout
+
+
+def test_what_is_taken_of_dataloaders_is_said_once_for_all_clients(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("loading.py").write_text(TASK)
+    said = run("simulate", "--task", "loading.py:loaded", *SMALL, "--folder", "run").output
+    assert said.count("out of a DataLoader") == 1
+    assert "the training data of client 0: took dataset, collate function and batch size, 8, out of" in said

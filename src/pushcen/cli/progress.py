@@ -1,5 +1,6 @@
 """How far a run is, live: pseudo-time, events a second, accuracy, bytes; and how far many runs are."""
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
 
 _RUN_LINE_EVERY = 10.0  # seconds, where there is no terminal to draw on
 _CAMPAIGN_LINE_EVERY = 60.0
+
+
+class _Notes(logging.Handler):
+    """Prints what is logged of a client's data or model; not again what is the same of another client."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.INFO)
+        self._console, self._said = console, set[Any]()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record whose text, but for whom it is about, is new."""
+        _, *rest = record.args if isinstance(record.args, tuple) and record.args else ("",)
+        if (said := (record.msg, *map(str, rest))) not in self._said:
+            self._said.add(said)
+            self._console.print(record.getMessage(), markup=False, highlight=False, soft_wrap=True)
 
 
 class RunProgress:
@@ -40,8 +56,12 @@ class RunProgress:
         self._seen = (time.monotonic(), 0)
         self._rate = self._horizon = 0.0
         self._line = time.monotonic()
+        self._notes = _Notes(console)
 
     def __enter__(self) -> Self:
+        log = logging.getLogger("pushcen")
+        log.setLevel(logging.INFO)
+        log.addHandler(self._notes)
         self._bar.start()
         return self
 
@@ -49,6 +69,7 @@ class RunProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+        logging.getLogger("pushcen").removeHandler(self._notes)
 
     def started(self, info: dict[str, Any]) -> None:
         """Begin the bar."""

@@ -123,12 +123,12 @@ def _alike(text: str) -> str:
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Return which name may have been meant, and which there are.
+    """Return which name may have been meant, and which there are; the index of pandas has none.
 
-    >>> near("outcom", ["age", "outcome"])
+    >>> near("outcom", ["", "age", "outcome"])
     'Did you mean outcome? It has age, outcome'
     """
-    there = list(names)
+    there = [one for one in names if one]
     by_case = {one.lower(): one for one in there}
     found = [by_case[one] for one in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.6)]
     guess = f"Did you mean {' or '.join(found)}? " if found else ""
