@@ -84,7 +84,10 @@ def zeros_apart(size: int, device: torch.device) -> torch.Tensor:
     """
     if device.type != "cpu" or 4 * size < mmap.PAGESIZE or not keep_freed_memory():
         return torch.zeros(size, device=device)
-    pages = mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        pages = mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError:  # a process may have some 65,000 of these
+        return torch.zeros(size, device=device)
     return torch.frombuffer(pages, dtype=torch.float32)
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Work
-from pushcen.memory import keep_freed_memory
+from pushcen.memory import keep_freed_memory, zeros_apart
 
 STEPS = """
 import resource, torch
@@ -106,3 +106,12 @@ def test_what_an_optimiser_remembers_is_moved_into_one_block_once(optimiser):
     learner.step(Work(1, []))
     assert len(first) == 1
     assert blocks(learner) == first
+
+
+@pytest.mark.skipif(not keep_freed_memory(), reason="not on glibc, or MALLOC_... is set")
+def test_where_the_system_has_no_more_blocks_apart_any_memory_will_do(monkeypatch):
+    def refuse(*_):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr("pushcen.memory.mmap.mmap", refuse)
+    assert torch.equal(zeros_apart(2000, torch.device("cpu")), torch.zeros(2000))
