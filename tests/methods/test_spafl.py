@@ -10,6 +10,7 @@ from torch import nn
 from pushcen.codec import Dense, decode_row, encode_row
 from pushcen.errors import OptionError, TaskError
 from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
+from pushcen.learning.thresholds import Pruned
 from pushcen.methods import SpaFL
 from pushcen.protocol import UNIT
 from pushcen.runtime.kept import weights_of
@@ -124,6 +125,16 @@ def test_a_pruned_filter_gets_no_gradient_and_can_come_back():
     assert not layer.weight[3].any()
     pruning.threshold.data[3] = 0.0
     assert torch.equal(layer.weight[3], before[3])
+
+
+def test_a_filter_whose_mean_is_its_threshold_is_kept_and_so_is_one_of_zeros_at_first():
+    weight = torch.tensor([[1.0, -3.0], [1.0, 1.0], [0.0, 0.0]])
+    pruned = Pruned(weight)
+    pruned.threshold.data[:] = torch.tensor([2.0, 1.0001, 0.0])
+    assert pruned(weight).tolist() == [[1.0, -3.0], [0.0, 0.0], [0.0, 0.0]]
+    weight.requires_grad_()
+    pruned(weight).sum().backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
 
 
 def test_a_layer_with_nothing_left_begins_again():
