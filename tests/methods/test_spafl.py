@@ -146,6 +146,18 @@ def test_a_layer_with_nothing_left_begins_again():
     assert learner.model[0].parametrizations.weight[0].threshold.detach().abs().max() < 0.1
 
 
+def test_a_layer_of_which_averaging_leaves_nothing_trains_from_the_first_step_on():
+    training = TrainingOptions(batch=20, optimiser="sgd", lr=0.1)
+    learner = Learner(Task(tiny_model(), tiny_data()), SpaFL().update(), training)
+    assert learner.steps == 1
+    message = encode_row(torch.full((12,), 4.0), Dense(), learner.schema)
+    weight = learner.model[0].parametrizations.weight.original
+    before = weight.detach().clone()
+    learner.step(Work(UNIT, [Model(UNIT, 0, {0: message})]))
+    moved = (weight - before).detach()
+    assert float(moved.std(1).min()) > 1e-4  # by a gradient: averaging moves all of a filter alike
+
+
 def test_an_event_that_fails_leaves_weights_and_thresholds_as_they_were():
     one, other = (client_of(i, SpaFL()) for i in range(2))
     other.receive(event(one, [other])[1])
