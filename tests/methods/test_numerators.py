@@ -9,10 +9,11 @@ import torch
 from pushcen.codec import Payload, decode_row
 from pushcen.config import Config
 from pushcen.errors import OptionError
-from pushcen.learning import Learner, Model, Work
+from pushcen.learning import Learner, Model, TrainingOptions, Work
 from pushcen.methods import Place, QuantizedPushSum, Rasgp
 from pushcen.protocol import UNIT
 from pushcen.simulation import NeighbourOptions, NetworkOptions
+from tests.learning.tasks import tiny_learner
 from tests.learning.test_save import same, through_json
 from tests.methods.softmax import client_of, displacement, event, numbers, start
 from tests.simulation.worlds import norm_task, run
@@ -219,6 +220,26 @@ def test_an_event_that_fails_pushes_what_was_there_before_and_replicas_stay_true
         everything = sum(each.learner.update.y for each in (one, sender))
         on_links = 3 * one.learner.update.sent_mass + sender.learner.update.sent_mass
         assert everything + on_links - one.learner.update._masses["1"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize("method", [Rasgp(), QuantizedPushSum()], ids=lambda method: type(method).name)
+def test_statistics_of_batch_norm_are_not_divided_by_the_mass(method):
+    """A variance that moved by a multiple of its change could become negative."""
+
+    def after(mass):
+        model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 4))
+        with torch.no_grad():
+            for number, tensor in enumerate([*model.parameters(), *model.buffers()]):
+                tensor.copy_(torch.linspace(0.1, 1, tensor.numel()).view(tensor.shape) + number)
+        learner = tiny_learner(method, model=model, training=TrainingOptions(batch=8, batch_norm="shared"))
+        learner.update.x *= mass
+        learner.update.y = mass
+        learner.step(Work(UNIT // 3, []))
+        return learner.model[1].running_var.clone(), learner.model[0].weight.detach().clone()
+
+    (one, weights), (little, farther) = after(1.0), after(0.1)
+    assert torch.allclose(one, little, atol=1e-4)
+    assert not torch.allclose(weights, farther)
 
 
 @pytest.mark.parametrize(

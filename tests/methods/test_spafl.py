@@ -10,6 +10,7 @@ from torch import nn
 from pushcen.codec import Dense, decode_row, encode_row
 from pushcen.errors import OptionError, TaskError
 from pushcen.learning import Learner, Model, Task, TrainingOptions, Work
+from pushcen.learning.thresholds import Pruned
 from pushcen.methods import SpaFL
 from pushcen.protocol import UNIT
 from pushcen.runtime.kept import weights_of
@@ -126,6 +127,16 @@ def test_a_pruned_filter_gets_no_gradient_and_can_come_back():
     assert torch.equal(layer.weight[3], before[3])
 
 
+def test_a_filter_whose_mean_is_its_threshold_is_kept_and_so_is_one_of_zeros_at_first():
+    weight = torch.tensor([[1.0, -3.0], [1.0, 1.0], [0.0, 0.0]])
+    pruned = Pruned(weight)
+    pruned.threshold.data[:] = torch.tensor([2.0, 1.0001, 0.0])
+    assert pruned(weight).tolist() == [[1.0, -3.0], [0.0, 0.0], [0.0, 0.0]]
+    weight.requires_grad_()
+    pruned(weight).sum().backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+
+
 def test_a_layer_with_nothing_left_begins_again():
     learner = Learner(
         Task(tiny_model(), tiny_data()), SpaFL().update(), TrainingOptions(batch=20, optimiser="sgd", lr=1e-3)
@@ -133,6 +144,18 @@ def test_a_layer_with_nothing_left_begins_again():
     learner.model[0].parametrizations.weight[0].threshold.data.fill_(9.0)
     assert learner.step(Work(UNIT, [])).density == 1
     assert learner.model[0].parametrizations.weight[0].threshold.detach().abs().max() < 0.1
+
+
+def test_a_layer_of_which_averaging_leaves_nothing_trains_from_the_first_step_on():
+    training = TrainingOptions(batch=20, optimiser="sgd", lr=0.1)
+    learner = Learner(Task(tiny_model(), tiny_data()), SpaFL().update(), training)
+    assert learner.steps == 1
+    message = encode_row(torch.full((12,), 4.0), Dense(), learner.schema)
+    weight = learner.model[0].parametrizations.weight.original
+    before = weight.detach().clone()
+    learner.step(Work(UNIT, [Model(UNIT, 0, {0: message})]))
+    moved = (weight - before).detach()
+    assert float(moved.std(1).min()) > 1e-4  # by a gradient: averaging moves all of a filter alike
 
 
 def test_an_event_that_fails_leaves_weights_and_thresholds_as_they_were():
