@@ -103,7 +103,7 @@ def overhead() -> float:
 def footprint() -> dict[str, float]:
     """Return the bytes of a push over those of what trains, and the memory of many clients over what it must hold.
 
-    That is one backbone, and all adapters with Adam's state: at the end, and at the peak, while clients are built.
+    That is one backbone, and all adapters with Adam's state: after the last evaluation, and at the peak, in training.
     """
     learner = _learner(CentroidUpdate())
     trained = sum(parameter.nbytes for parameter in learner.frozen.trained)
