@@ -75,3 +75,18 @@ def test_who_leaves_does_not_wait_for_who_is_silent_and_has_nothing_of_it(tmp_pa
         await world.check()
 
     run(story())
+
+
+def test_who_has_left_is_not_met_again_by_a_hello_that_it_said_before(tmp_path):
+    async def story():
+        world = World(tmp_path, pause=0.05)
+        await world.start(*world.names)
+        await until(lambda: all(world.node(name).peer.credited for name in world.names))
+        last = world.node("p2").node.hello(None)
+        await gone(world, "p2")
+        await until(lambda: "p2/1" in world.node("p0").members.gone)
+        world.node("p0").node.greet("p2", last)
+        assert "p2" not in world.node("p0").members.all
+        await world.check()
+
+    run(story())

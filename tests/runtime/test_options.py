@@ -105,3 +105,18 @@ def test_what_a_real_peer_cannot_do_is_refused_before_it_starts(tmp_path, option
                 pass
 
     run(scene())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"listen": "", "advertise": "ward-1.example:443"}, "a peer that does not listen is reached through others"),
+        ({"listen": "0.0.0.0:0"}, "say with --advertise HOST:PORT"),
+        ({"listen": "", "proxy": "nonsense"}, "must be HOST:PORT"),
+    ],
+)
+def test_mistakes_in_addresses_are_told_before_anything_is_made(tmp_path, options, text):
+    world = World(tmp_path, names=("p0", "p1"))
+    with pytest.raises(OptionError, match=text):
+        run(world.start("p0", **options))
+    assert not world.state("p0").exists()

@@ -60,7 +60,9 @@ class Meeting:
     async def _greet(self, address: str) -> None:
         """Meet whoever listens at an address. What it calls itself is believed once its certificate has shown it."""
         hello = await self._channels.greet(address)
-        name = name_of(PeerId(hello.peer)) if hello is not None else self._name
+        if hello is None or hello.peer in self._members.gone:
+            return
+        name = name_of(PeerId(hello.peer))
         if name == self._name or await self._channels.greet(address, name) is None:
             return
         if self._members.meet(name, address, monotonic(), self._me.owed):

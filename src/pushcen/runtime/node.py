@@ -275,7 +275,7 @@ class PeerNode:
             self._members.all[name].varies = read_varying(hello.varies)
 
     def _meet(self, caller: str, hello: Hello) -> None:
-        if hello.address:
+        if hello.address and hello.peer not in self._members.gone:  # who leaves says hello to the end
             self._members.meet(caller, hello.address, monotonic(), self._me.owed)
 
     def _learn(self, signed: Signed) -> None:

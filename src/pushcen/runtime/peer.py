@@ -64,6 +64,8 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
     """
     for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
+    reachable(setup.listen, setup.advertise, 0)  # mistakes first: before the folder is made and the task loaded
+    proxy = setup.proxy and check_address(setup.proxy)
     store, ended, stack, shown = StateFolder(setup.state), True, contextlib.ExitStack(), contextlib.ExitStack()
     try:
         saved = store.load()
@@ -71,7 +73,7 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
         stream = Random(f"{setup.seed} {setup.identity.name}")
         client, about, saved = _client(setup, store, saved, stream, generation if record else None)
         rng = Random(stream.random())
-        shared = Shared.of(setup.identity, setup.runtime, rng, setup.proxy and check_address(setup.proxy))
+        shared = Shared.of(setup.identity, setup.runtime, rng, proxy)
         outbox = client.peer.rules.outbox
         shared.members.keep_lines(getattr(outbox, "parts", 1) * getattr(outbox, "receivers", 0))
         if setup.neighbours is not None and setup.neighbours.policy == "bandit":

@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from pushcen.runtime.line import short
 from pushcen.runtime.members import hosts_of
 from pushcen.runtime.reach.pipe import BROKEN, PIECE, TO, TUNNEL, pipe
 from pushcen.runtime.reach.tunnels import Tunnels
@@ -118,7 +119,7 @@ class Bridges:
                 self._no_tunnel(name, host, error)
 
     def _no_tunnel(self, name: str, host: str, error: Exception) -> None:
-        self._shared.log.seldom(f"tunnel {name}", "no tunnel", neighbour=name, host=host, text=str(error)[:200])
+        self._shared.log.seldom(f"tunnel {name}", "no tunnel", neighbour=name, host=host, text=short(error))
 
     def _address(self, host: str) -> str:
         """Return where a host listens, if it is another peer that can be dialled."""

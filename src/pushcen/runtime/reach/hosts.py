@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 
+from pushcen.runtime.line import short
 from pushcen.runtime.members import hosts_of
 from pushcen.runtime.reach.pipe import ACCEPT, BROKEN, HOST, PIECE, TUNNEL, pipe
 from pushcen.runtime.shared import Shared
@@ -72,7 +73,7 @@ class Hosts:
                 self._accepting.add(task)
                 task.add_done_callback(self._accepting.discard)
         except (*BROKEN, TimeoutError, UnicodeDecodeError) as error:
-            self._shared.log.seldom(f"host {name}", "a host is gone", host=name, text=str(error)[:200])
+            self._shared.log.seldom(f"host {name}", "a host is gone", host=name, text=short(error))
         finally:
             self._again[name] = monotonic() + self._shared.settings.retry_first
             self._change(name, there=False)
@@ -87,7 +88,7 @@ class Hosts:
             reader, writer = await asyncio.open_unix_connection(self._path, limit=PIECE)
             await pipe(call, reader, writer)
         except BROKEN as error:
-            self._shared.log.seldom("tunnel", "a tunnel is gone", text=str(error)[:200])
+            self._shared.log.seldom("tunnel", "a tunnel is gone", text=short(error))
         finally:
             call.cancel()
 

@@ -17,6 +17,10 @@ def reachable(listen: str, advertise: str, port: int) -> str:
     >>> reachable("192.0.2.7:0", "", 7000), reachable("", "", 0)
     ('192.0.2.7:7000', '')
     """
+    if not listen and advertise:
+        raise OptionError(
+            f"advertise = {advertise}: a peer that does not listen is reached through others; say --listen"
+        )
     if not listen:
         return ""
     host = listen.rpartition(":")[0]
