@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +14,9 @@ import pytest
 from pushcen.errors import RunError
 from pushcen.folder import read_status
 from pushcen.measure import ACCURACY, Measure
-from pushcen.runtime.looking import PeerView, WatchedPeer
+from pushcen.runtime.looking import PeerView
 from pushcen.runtime.status import NeighbourStatus, Status
-from pushcen.runtime.views import AT_ONCE
 from pushcen.watch import Watch, network, write_page
-from pushcen.watch.asking import first_look
 from pushcen.watch.network import NetworkRecord
 from tests.watch.browser import chromium, needs_chromium, open_page, until
 
@@ -131,31 +128,6 @@ def test_a_record_is_bounded_and_goes_on(record, clock, tmp_path, monkeypatch):
     assert update["facts"]["head"]["since"] == update["events"][0][1] > 0
     assert update["events"][-1][1] == pytest.approx(49, abs=0.01)
     assert watch.more() == []
-
-
-def test_one_that_never_ends_keeps_nobody_waiting(tmp_path):
-    class Endless(WatchedPeer):
-        async def look(self):
-            return view("eve", *[("f", 99.0)] * AT_ONCE)
-
-    found = []
-    looking = threading.Thread(target=lambda: found.append(first_look([Endless("h:1")], tmp_path / "net")), daemon=True)
-    looking.start()
-    looking.join(60)
-    assert found == [{}]
-
-
-def test_of_those_who_have_much_to_tell_all_is_told_in_one_order(tmp_path):
-    class Remembers(WatchedPeer):
-        async def look(self):
-            [*now], self.left = self.left[:AT_ONCE], self.left[AT_ONCE:]
-            return view(self.address, *now)
-
-    ann, bob = Remembers("ann"), Remembers("bob")
-    ann.left, bob.left = [("f", at / 100) for at in range(3 * AT_ONCE // 2)], [("f", 9.0)]
-    first_look([ann, bob], tmp_path / "net")
-    times = [state["t"] for state in whole(tmp_path)["states"] if state.get("failed") == 0]
-    assert times == pytest.approx([at / 100 for at in range(3 * AT_ONCE // 2)])
 
 
 def test_a_metric_that_is_called_time_changes_none(record, tmp_path):

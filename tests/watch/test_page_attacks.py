@@ -108,6 +108,9 @@ def test_the_matrix_says_in_words_who_counts_most_for_the_chosen_client(runs, op
     until(page, "document.querySelector('#matrix-value').textContent.startsWith('3 from ')")
     said = page.text_content("#matrix-value")
     assert re.fullmatch(r"3 from \d, the most: [\d.]+ % of each new model", said)
+    page.evaluate("page.seek(0)")
+    until(page, "document.querySelector('#matrix-value').textContent.startsWith('receivers down')")
+    assert page.text_content("#book-sum") == "✓ adds up to the quantum; the first is of T 1.00"
 
 
 def test_a_run_that_is_deleted_or_replaced_while_two_watch_it(short, runs, open_page):

@@ -39,8 +39,8 @@ class BookView {
     this.drawn = key;
     if (this.now) this.now.remove();
     this.now = this.chart.upright(Math.min(time, this.chart.xAxis.high), colourOf("ink"));
-    const book = run.bookAt(time) || books[0].book;
-    this.write(book);
+    const book = run.bookAt(time);
+    this.write(book || books[0].book, book ? "" : `; the first is of ${run.when(books[0].t)}`);
   }
 
   redraw(run, books) {
@@ -59,10 +59,10 @@ class BookView {
     for (const { t, book } of books) if (!addsUp(book)) this.chart.upright(t, colourOf("bad"), "", "does not add up");
   }
 
-  write(book) {
+  write(book, more) {
     const exact = addsUp(book), founded = BigInt(book.founded) || 1n;
     const near = "nearly: peers are asked one after the other; `pushcen audit` is exact";
-    const text = book.near ? near : exact ? "✓ adds up to the quantum" : "✗ does not add up";
+    const text = book.near ? near : (exact ? "✓ adds up to the quantum" : "✗ does not add up") + more;
     if (this.sum.textContent !== text) [this.sum.textContent, this.sum.className] = [text, exact ? "" : "bad"];
     const key = JSON.stringify(book) + colourOf("paper");
     if (this.table.dataset.key === key) return;

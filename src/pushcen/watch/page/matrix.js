@@ -63,7 +63,7 @@ class MatrixView {
     const several = this.replay.bins < this.replay.clients.length, lightest = document.documentElement.dataset.theme === "dark" ? "brightest" : "darkest";
     const name = (bin) => (several ? `${this.first(bin)}–${this.first(bin + 1) - 1}` : this.run.name(bin));
     const most = this.row === null ? 0 : Array.from({ length: this.replay.bins }, (_, sender) => sender).reduce((best, sender) => (this.value(this.row, sender) > this.value(this.row, best) ? sender : best));
-    const cell = this.over || (this.row === null ? null : [this.row, most]);
+    const cell = this.over || (this.row === null || !this.value(this.row, most) ? null : [this.row, most]);
     const text = cell
       ? `${name(cell[0])} from ${name(cell[1])}${this.over ? "" : ", the most"}: ${this.text(this.value(...cell))}`
       : `receivers down, senders across; ${lightest}: ${this.text(this.most)}`;
