@@ -74,7 +74,7 @@ def give_back_free_pages() -> None:
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
-def zeros_apart(size: int, device: torch.device, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def zeros_apart(size: int, device: torch.device) -> torch.Tensor:
     """Return a row of zeros whose memory is its own, and not between what training asks for and frees.
 
     It is for what a client keeps from one event to the next. On other devices, and without glibc, it is any memory.
@@ -82,13 +82,13 @@ def zeros_apart(size: int, device: torch.device, dtype: torch.dtype = torch.floa
     >>> zeros_apart(3, torch.device("cpu"))
     tensor([0., 0., 0.])
     """
-    if device.type != "cpu" or dtype.itemsize * size < mmap.PAGESIZE or not keep_freed_memory():
-        return torch.zeros(size, dtype=dtype, device=device)
+    if device.type != "cpu" or 4 * size < mmap.PAGESIZE or not keep_freed_memory():
+        return torch.zeros(size, device=device)
     try:
-        pages = mmap.mmap(-1, dtype.itemsize * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:  # a process may have some 65,000 of these
-        return torch.zeros(size, dtype=dtype, device=device)
-    return torch.frombuffer(pages, dtype=dtype)
+        return torch.zeros(size, device=device)
+    return torch.frombuffer(pages, dtype=torch.float32)
 
 
 def move_apart(tensors: Sequence[torch.Tensor]) -> None:

@@ -38,33 +38,27 @@ class Residual:
     def told(self, size: int, device: torch.device, gives: int) -> torch.Tensor:
         """Return what is added to a model of so many numbers that is pushed with this mass, if that is known.
 
-        With `spread`, a message that gives no mass tells nothing: it would be told again.
+        With `spread`, a message that gives no mass tells nothing: it would be told again. Without, it is the row
+        itself, which stays where it is in memory: what the push leaves out comes there.
         """
         if self.row is None or (self._spread and not gives):
-            return torch.zeros(size, device=device)
+            return zeros_apart(size, device)
         factor = self._factor(gives) if gives and self.mass else 1.0
-        return self.row.to(device, torch.float32) * factor
+        row = self.row.to(device)
+        return row * factor if self._spread else row.mul_(factor)
 
     def note(self, left: torch.Tensor, gives: int) -> None:
         """Note what that push has left out of what it told."""
         if not gives:
-            self._keep(left)
+            self.row = left
             return
         usual, per = self._usual(gives), self._per(gives)
         if self._spread and self.row is not None:  # e + m (left - e / per), as a row times the usual mass
             rest = self.row.to(left.device).mul_(self.mass * (per - gives) / per / usual)
-            self._keep(rest.add_(left, alpha=gives / usual))
+            self.row = rest.add_(left, alpha=gives / usual)
         else:
-            self._keep(left)
+            self.row = left
         self.mass = usual
-
-    def _keep(self, row: torch.Tensor) -> None:
-        """Keep a row; without `spread`, where it is what one message has rounded off, in 16 bits a number."""
-        if self._spread:
-            self.row = row
-        else:
-            self.row = zeros_apart(row.numel(), row.device, torch.bfloat16) if self.row is None else self.row
-            self.row.copy_(row)
 
     def _factor(self, gives: int) -> float:
         again = self.mass / self._per(gives)
@@ -82,7 +76,5 @@ class Residual:
 
     def restore(self, state: State) -> None:
         """Take over what `save` returned."""
-        self.row = None
-        if (left := state.tensors.get("left")) is not None:
-            self._keep(left.to(torch.float32, copy=True))
+        self.row = state.tensors["left"].clone() if "left" in state.tensors else None
         self.mass = state.plain.get("gave", 0)
