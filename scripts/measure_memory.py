@@ -85,7 +85,7 @@ def main() -> None:
     rows = {
         "the backbone, once": backbone,
         "adapters with Adam's state": 3 * lora.CLIENTS * adapters,
-        "what rounding took off the last message": lora.CLIENTS * adapters // 2,  # in bfloat16
+        "what rounding took off the last message": lora.CLIENTS * adapters,
         "Python's objects: modules, parameters, dicts": python,
         "tensors beside their numbers, in C++": lora.CLIENTS * (parameter * len(parameters) + other * 3 * len(trained)),
         "messages that wait": messages,

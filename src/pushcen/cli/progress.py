@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _RUN_LINE_EVERY = 10.0  # seconds, where there is no terminal to draw on
 _CAMPAIGN_LINE_EVERY = 60.0
+_LOG = logging.getLogger("pushcen")
 
 
 class _Notes(logging.Handler):
@@ -59,9 +60,9 @@ class RunProgress:
         self._notes = _Notes(console)
 
     def __enter__(self) -> Self:
-        log = logging.getLogger("pushcen")
-        log.setLevel(logging.INFO)
-        log.addHandler(self._notes)
+        self._level = _LOG.level
+        _LOG.setLevel(logging.INFO)
+        _LOG.addHandler(self._notes)
         self._bar.start()
         return self
 
@@ -69,7 +70,8 @@ class RunProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
-        logging.getLogger("pushcen").removeHandler(self._notes)
+        _LOG.removeHandler(self._notes)
+        _LOG.setLevel(self._level)
 
     def started(self, info: dict[str, Any]) -> None:
         """Begin the bar."""

@@ -64,7 +64,9 @@ async def started(setup: Setup, record: Signed | None = None) -> AsyncIterator[D
     """
     for address in (*([setup.listen] if setup.listen else []), *setup.join):
         check_address(address if not address.endswith(":0") else address[:-1] + "1")
-    reachable(setup.listen, setup.advertise, 0)  # mistakes first: before the folder is made and the task loaded
+    if setup.listen:  # mistakes first: before the folder is made and the task loaded
+        setup.identity.check_listen(setup.listen)
+    reachable(setup.listen, setup.advertise, 0)
     proxy = setup.proxy and check_address(setup.proxy)
     store, ended, stack, shown = StateFolder(setup.state), True, contextlib.ExitStack(), contextlib.ExitStack()
     try:

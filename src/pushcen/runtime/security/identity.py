@@ -63,6 +63,9 @@ class Identity(Protocol):
     def member(self, shown: bytes, claimed: str) -> str:
         """Return whose certificate it is, as `caller` does: for what lasts longer than one look."""
 
+    def check_listen(self, address: str) -> None:
+        """Refuse an address at which this identity must not be used."""
+
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Make a server listen; return its port."""
 
@@ -140,6 +143,9 @@ class Certified:
             raise CertificateError(f"{name} calls itself {claimed!r}")
         return name
 
+    def check_listen(self, address: str) -> None:
+        """Refuse no address."""
+
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Make a server listen, with TLS, for callers that show a certificate."""
         shown = self._shown
@@ -214,12 +220,16 @@ class Insecure:
         """Return the name that the caller claims."""
         return check_name(claimed)
 
-    def listen(self, server: grpc.aio.Server, address: str) -> int:
-        """Make a server listen on this machine only."""
+    def check_listen(self, address: str) -> None:
+        """Refuse all but this machine."""
         if not _is_here(address):
             raise OptionError(
                 f"listen = {address}: --insecure is for {', '.join(LOOPBACK)} only; use --certs elsewhere"
             )
+
+    def listen(self, server: grpc.aio.Server, address: str) -> int:
+        """Make a server listen on this machine only."""
+        self.check_listen(address)
         return server.add_insecure_port(address)
 
     def channel(self, address: str, name: str, options: Options) -> grpc.aio.Channel:  # noqa: ARG002
