@@ -43,18 +43,24 @@ class Frozen:
     def __init__(self, model: nn.Module, client: str) -> None:
         self._client = client
         self._buffers = dict(_frozen_buffers(model))
-        self._before = [(intern(name), p, p.requires_grad) for name, p in model.named_parameters()]
-        self._fixed: dict[str, torch.Tensor] = {name: p for name, p, trains in self._before if not trains}
+        self._parameters = list(model.parameters())
+        self._before = held_once(tuple((intern(name), p.requires_grad) for name, p in model.named_parameters()))
+        self._fixed: dict[str, torch.Tensor] = {name: p for name, p, trains in self._noted() if not trains}
         self._fixed |= _large_buffers(model, self._buffers)
         self._versions = list(map(_version, self._fixed.values()))
         fixed = set(map(id, self._fixed.values()))
         tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
         self.fixed = held_once(frozenset(name for name, tensor in tensors if id(tensor) in fixed))
         """The names of all that is fixed; of what is tied, all of them."""
-        self.trained = [parameter for _, parameter, trains in self._before if trains]
+        self.trained = [parameter for _, parameter, trains in self._noted() if trains]
         if not self.trained:
             what = "all its parameters are frozen (requires_grad = False)" if self._before else "it has no parameters"
             raise LearningError(f"{client}: nothing of the model trains: {what}; one at least must train")
+
+    def _noted(self) -> Iterator[tuple[str, nn.Parameter, bool]]:
+        """Yield each parameter, with its name and whether it trained at first."""
+        for (name, trained), parameter in zip(self._before, self._parameters, strict=True):
+            yield name, parameter, trained
 
     def leave_out(self, share: Share | None, model: nn.Module) -> Share:
         """Share what `share` says, but for what of the model is frozen, by any of its names."""
@@ -64,7 +70,7 @@ class Frozen:
 
     def check(self) -> None:
         """Refuse a model in which something else trains than at first, or something wrote into what is fixed."""
-        for name, parameter, trained in self._before:
+        for name, parameter, trained in self._noted():
             if parameter.requires_grad != trained:
                 was, now = ("trained", "is frozen") if trained else ("was frozen", "trains")
                 raise LearningError(
@@ -84,7 +90,7 @@ class Frozen:
 
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
-        parameters = {name: parameter.detach() for name, parameter, trains in self._before if not trains}
+        parameters = {name: parameter.detach() for name, parameter, trains in self._noted() if not trains}
         return {name: held_once(_fingerprint(tensor)) for name, tensor in (parameters | self._buffers).items()}
 
     @cached_property

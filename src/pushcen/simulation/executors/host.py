@@ -13,6 +13,7 @@ from pushcen.errors import LearningError
 from pushcen.learning import Learner, Samples, SparsityOptions, TaskFunction, TrainingOptions, build_task, sparse
 from pushcen.learning.frozen import Held
 from pushcen.learning.modules import changing_tensors
+from pushcen.learning.resting import awake, rest
 from pushcen.memory import give_back_freed_blocks
 from pushcen.methods import Method
 from pushcen.simulation.jobs import Job, Result
@@ -78,19 +79,23 @@ class Host:
         result: Result = (None, None)
         given = iter(inputs)
         for job in jobs:
-            result = job.run(self, client, given)
+            learner = self.learners.get(client)
+            with awake(learner.model) if isinstance(learner, Learner) else nullcontext():
+                result = job.run(self, client, given)
         return result
 
     def build(self, client: int) -> Any:
         """Make a learner. One at a time: initial weights come from PyTorch's own generator, of which there is one.
 
         What is frozen alike in all their models is held once: from the second on, all but what trains is freed at once.
+        Between its jobs a learner's model rests.
         """
         with self.lock, give_back_freed_blocks() if self._frozen else nullcontext():
             learner = self.learners[client] = self.make(client)
             if isinstance(learner, Learner):
                 self._check_own(client, learner)
                 learner.frozen.share(self._frozen)
+                rest(learner.model)
         return learner
 
     def global_samples(self) -> Samples:
