@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pushcen.analysis import group
-from pushcen.analysis.labels import option, title
+from pushcen.analysis.labels import labels, option, title
 from pushcen.methods import Method, methods
 from pushcen.runs import Run
 from tests.runs.made import make_run
@@ -56,6 +56,8 @@ def test_labels_say_no_more_than_it_takes(tmp_path):
     assert called(tmp_path / "two", *options[:2]) == ["PushCen, lambda 0.1", "PushCen, lambda 0.2"]
     expected = ["PushCen, L 4, lambda 0.1", "PushCen, L 8, lambda 0.2", "PushCen, L 8, lambda 0.1"]
     assert called(tmp_path / "three", *options) == expected
+    twice = [{"method.limit": 4, "clients": 4}, {"method.limit": 4, "clients": 4}, {"method.limit": 8, "clients": 8}]
+    assert labels(["pushcen"] * 3, twice) == ["PushCen, L 4", "PushCen, L 4", "PushCen, L 8"]
 
 
 def test_the_papers_rules_say_more_than_what_comes_with_them(tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from functools import partial
+from time import monotonic
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from pushcen.cli import app
 from pushcen.errors import CertificateError, OptionError
 from pushcen.protocol import UNIT
+from pushcen.runtime.changes import NewSettings
 from pushcen.runtime.local import LocalNetwork
 from pushcen.runtime.network import Generation, generation_of
 from pushcen.runtime.operator import deliver
@@ -112,6 +114,20 @@ def test_a_peer_that_would_be_led_to_code_ends_and_says_so_and_its_state_is_as_i
         world.lives.pop("p0")
         await until(lambda: world.lives["p1"].done())  # it was told before p0 ended
         world.lives.pop("p1")
+
+    run(story())
+
+
+def test_who_did_not_answer_last_time_hears_of_new_settings_before_a_peer_ends(tmp_path):
+    async def story():
+        world = World(tmp_path, names=("p0", "p1"))
+        p0, p1 = await world.start("p0", "p1", live=False)
+        p0.members.meet("p1", world.addresses["p1"], monotonic())
+        p0.members.silent("p1", monotonic(), "it is starting")
+        p0.keep(world.authority.refound(["p0", "p1"], settings={"method.clusters": "8"}))
+        with pytest.raises(NewSettings):
+            await p0.epochs.renew()
+        assert p1.records.newest.settings == {"method.clusters": "8"}
 
     run(story())
 

@@ -5,7 +5,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext, suppress
 
 import pytest
 import torch
@@ -187,3 +189,29 @@ def test_a_running_peers_ledger_can_be_read(tmp_path):
     assert read_state(tmp_path)["peer"] == {"held": 2}
     with pytest.raises(LedgerError, match="no state folder"):
         read_state(tmp_path / "nowhere")
+
+
+def test_whoever_looks_while_a_ledger_is_made_sees_none_or_all_of_it(tmp_path):
+    ended, seen = threading.Event(), []
+
+    def look():
+        while not ended.is_set():
+            for folder in tmp_path.iterdir():
+                with suppress(LedgerError) if not (folder / "ledger.db").exists() else nullcontext():
+                    seen.append(read_state(folder))
+
+    with ThreadPoolExecutor(1) as other:
+        looking = other.submit(look)
+        for at in range(100):
+            StateFolder(tmp_path / f"p{at}").close()
+        ended.set()
+        looking.result()
+    assert {} in seen
+
+
+@pytest.mark.parametrize("left", ["ledger.db", "ledger.db.new", "ledger.db.new-wal", "ledger.db.new-shm"])
+def test_what_a_first_start_that_was_cut_off_left_does_not_matter(tmp_path, left):
+    (tmp_path / left).write_bytes(b"" if left == "ledger.db" else b"half of a ledger" * 300)
+    committed(tmp_path).close()
+    assert read_state(tmp_path)["peer"] == {"held": 1}
+    assert not list(tmp_path.glob("ledger.db.new*"))

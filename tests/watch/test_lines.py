@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import threading
 
 import pytest
@@ -266,6 +267,14 @@ def test_runs_appear_later_and_one_that_is_damaged_stops_no_other(straight, run,
     assert "events.jsonl, line 1: is not JSON" in found[0]["facts"]["error"]
     assert found[1]["look"]["label"] == "SWIFT"
     assert found[1]["events"]
+
+
+def test_runs_with_equal_settings_are_told_apart_by_their_folders(straight, tmp_path):
+    for name, method in {"one": "pushcen", "two": "pushcen", "three": "swift"}.items():
+        shutil.copytree(straight, tmp_path / name)
+        (tmp_path / name / "config.toml").write_text(f'clients = 8\n[method]\nname = "{method}"\n')
+    watch = Watch([tmp_path / name for name in ("one", "two", "three")])
+    assert [update["look"]["label"] for update in watch.more()] == ["PushCen, one", "PushCen, two", "SWIFT"]
 
 
 def test_a_run_without_a_record_has_its_curves(run):

@@ -265,6 +265,8 @@ def test_a_network_on_this_machine_is_seen_while_it_runs_and_can_be_watched_agai
             except AssertionError:
                 assert process.poll() is None, (tmp_path / "said").read_text()
         assert page.evaluate("page.shown.head.names") == ["p0", "p1", "p2"]
+        until(page, "page.shown.events.filter(event => event[0] === 'm').length === 18")
+        assert page.evaluate("page.shown.states.at(-1).online") == "111"
         assert page.evaluate("page.shown.events.some(event => event[0] === 'm' && event[5].length > 0)")
         assert page.said == []
     finally:
@@ -272,4 +274,5 @@ def test_a_network_on_this_machine_is_seen_while_it_runs_and_can_be_watched_agai
         process.wait(60)
     [again] = Watch([folder]).whole()
     assert again["facts"]["status"] == "finished"
+    assert [peer["events"] for peer in again["facts"]["peers"]] == [6, 6, 6]
     assert json.loads((folder / "summary.json").read_text())["world"] == "real"

@@ -126,6 +126,10 @@ def test_a_link_leads_to_a_moment_and_a_client(exported, open_page):
     seek(page, 1.25)
     page.evaluate("page.select(5)")
     until(page, "location.hash === '#t=1.25&client=5'")
+    page.keyboard.press("End")
+    until(page, "location.hash === '#client=5'")
+    page.keyboard.press("Escape")
+    until(page, "!location.href.includes('#')")
 
 
 def test_the_keyboard_is_enough(exported, open_page):

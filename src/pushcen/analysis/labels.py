@@ -88,9 +88,10 @@ def _apart(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the fewest keys that tell these apart, the method's before the world's; the profile alone, if it does."""
     keys = sorted(key for key in {key for own in settings for key in own} if _count(settings, [key]) > 1)
     keys.sort(key=_PROFILE.__eq__)  # the last to be left out
+    different = _count(settings, keys)
     for key in list(keys):
         fewer = [other for other in keys if other != key]
-        keys = fewer if _count(settings, fewer) == len(settings) else keys
+        keys = fewer if _count(settings, fewer) == different else keys
     return sorted(keys, key=lambda key: (key != _PROFILE, not key.startswith("method."), key))
 
 

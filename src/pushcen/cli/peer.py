@@ -214,6 +214,8 @@ def up(
                             raise NetworkError(f"not finished after {timeout:.0f} s; logs are in {folder}")
                     live.update(_table(network))
             finally:
+                if record is not None:
+                    record.end()
                 network.stop()
         findings = examine([network.state(name) for name in network.names])
         found = findings.mass

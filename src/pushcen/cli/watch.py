@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pushcen.config import Config
     from pushcen.runtime.local import LocalNetwork
     from pushcen.runtime.looking import WatchedPeer
-    from pushcen.watch.network import NetworkRecord
+    from pushcen.watch.asking import Recording
 
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Only print the page's address.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="The page's port on this machine; 0: any that is free.")]
@@ -112,7 +112,7 @@ def watched(folders: Sequence[Path], *, on: bool, browser: bool) -> Iterator[Non
 
 
 @contextlib.contextmanager
-def recorded(network: "LocalNetwork", config: "Config", *, on: bool) -> "Iterator[NetworkRecord | None]":
+def recorded(network: "LocalNetwork", config: "Config", *, on: bool) -> "Iterator[Recording | None]":
     """Record a network on this machine within this context, if `on`, in its own folder."""
     if not on:
         yield None

@@ -115,7 +115,8 @@ class NextEpoch:
         """Enter no generation with settings other than its own. Others hear of them first: they may end this peer."""
         newest, record = self._records.newest, self._records.refound
         if record is not None and dict(newest.settings) != dict(self._me.settings):
-            await asyncio.gather(*(self._channels.gossip(one.name) for one in self._members.neighbours()))
+            near = filter(self._members.near, list(self._members.all))  # also who did not answer last time: it may now
+            await asyncio.gather(*map(self._channels.gossip, near))
             raise NewSettings(record)
 
     def _next(self, above: int = 0) -> Peer:

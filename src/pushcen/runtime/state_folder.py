@@ -74,9 +74,12 @@ class StateFolder:
             raise LedgerError(f"{folder}: another process runs a peer on this state folder")
         with contextlib.ExitStack() as undo:
             undo.callback(os.close, self._lock)
+            _make(folder / LEDGER)
             self._db = _connect(folder / LEDGER)
             undo.callback(self._db.close)
-            self._prepare()
+            with explained(folder / LEDGER):
+                _check(self._db, folder / LEDGER)
+                os.utime(folder / LEDGER)  # fails where nothing may be written
             self._number = max(map(_number, folder.glob("*-*.safetensors")), default=0)
             undo.pop_all()
 
@@ -157,20 +160,23 @@ class StateFolder:
         self._db.close()
         os.close(self._lock)
 
-    def _prepare(self) -> None:
-        path = self.folder / LEDGER
-        with explained(path):
-            tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                with self._db:
-                    self._db.execute("BEGIN IMMEDIATE")
-                    self._db.execute("CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
-                    self._db.execute(f"PRAGMA user_version = {FORMAT}")
-                sync(self.folder)
-                return
-            _check(self._db, path)
-            os.utime(path)  # fails where nothing may be written
+
+def _make(path: Path) -> None:
+    """Make an empty ledger, if there is none; whoever looks meanwhile sees none, or all of it."""
+    if path.exists() and path.stat().st_size:
+        return
+    new = path.with_name(f"{path.name}.new")
+    with explained(path):
+        for left in path.parent.glob(f"{new.name}*"):  # by a start that was cut off
+            left.unlink()
+        with contextlib.closing(_connect(new)) as db:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+            db.execute(f"PRAGMA user_version = {FORMAT}")
+            db.execute("COMMIT")
+        new.replace(path)
+        sync(path.parent)
 
 
 def read_state(folder: Path) -> Plain:

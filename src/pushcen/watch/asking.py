@@ -19,25 +19,44 @@ from pushcen.watch.network import Answer, NetworkRecord
 
 EVERY = 1.0
 """Seconds between two rounds."""
+_LAST, _TICK = 5, 0.2  # last questions to who still trains, and seconds between them
 _IN_A_ROW = MOST // AT_ONCE + 1  # questions that are enough for all that a peer remembers
 _MOST_HOSTED = 32  # peers that only dial out: fewer than the tunnels that a host gives to one member
 
 
+class Recording:
+    """Records what peers say of themselves in a folder, until its end; `names` are known before they say."""
+
+    def __init__(self, peers: Sequence[WatchedPeer], folder: Path, names: Sequence[str] = ()) -> None:
+        self._record, self._stop = NetworkRecord(folder, names), threading.Event()
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(_rounds(peers, self._record, self._stop)), daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def began(self) -> float | None:
+        """The wall clock's time that is 0 in the record."""
+        return self._record.began
+
+    def end(self) -> None:
+        """Ask all for their last word; who stops peers ends this before."""
+        self._stop.set()
+        self._thread.join()
+        self._record.close()
+
+
 @contextlib.contextmanager
-def recording(peers: Sequence[WatchedPeer], folder: Path, names: Sequence[str] = ()) -> Iterator[NetworkRecord]:
-    """Record what peers say of themselves within this context, in a run's folder; `names` are known before they say."""
-    files, stop = Folder(folder), threading.Event()
+def recording(peers: Sequence[WatchedPeer], folder: Path, names: Sequence[str] = ()) -> Iterator[Recording]:
+    """Record what peers say of themselves within this context, in a run's folder."""
+    files = Folder(folder)
     with files.opened():
         files.write_status("running")
-        record = NetworkRecord(folder, names)
-        thread = threading.Thread(target=lambda: asyncio.run(_rounds(peers, record, stop)), daemon=True)
-        thread.start()
+        recording = Recording(peers, folder, names)
         try:
-            yield record
+            yield recording
         finally:
-            stop.set()
-            thread.join()
-            record.close()
+            recording.end()
             files.write_status("interrupted")
 
 
@@ -70,7 +89,11 @@ async def _rounds(peers: Sequence[WatchedPeer], record: NetworkRecord, stop: thr
         while not stop.is_set():
             record.take(await asked.round())
             await asyncio.to_thread(stop.wait, EVERY)
-        record.take(await asked.round())  # the last word, as of a network that has just stopped
+        for _ in range(_LAST):
+            record.take(answers := await asked.round())
+            if not any(isinstance(one, PeerView) and one.status.phase == "training" for one in answers.values()):
+                break
+            await asyncio.sleep(_TICK)  # it may have committed its last event, and not told of it yet
     finally:
         await asked.close()
 

@@ -182,7 +182,14 @@ class Watch:
         self._configs, named = configs, labels(methods, [run.run.identity() for run in self._runs])
         return [
             {"label": label[:120], "colour": style.colour, "dash": _dash(style.line), "marker": style.marker}
-            for label, style in zip(named, styles(methods), strict=True)
+            for label, style in zip(self._told_apart(named), styles(methods), strict=True)
+        ]
+
+    def _told_apart(self, labels: Sequence[str]) -> list[str]:
+        """Add the folder's name to what several runs are called."""
+        names = (run.folder.resolve().name for run in self._runs)
+        return [
+            f"{label}, {name}" if labels.count(label) > 1 else label for label, name in zip(labels, names, strict=True)
         ]
 
 

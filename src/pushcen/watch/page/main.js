@@ -117,12 +117,12 @@ class Page {
   }
 
   toHash() {
-    if (this.following && this.selected === null) return;
-    const parts = [`t=${Number(this.time.toFixed(4))}`];
+    const parts = this.following ? [] : [`t=${Number(this.time.toFixed(4))}`];
     if (this.selected !== null) parts.push(`client=${this.selected}`);
     if (this.shown && this.shown.number) parts.push(`run=${this.shown.number}`);
+    const hash = parts.length ? "#" + parts.join("&") : "";
     clearTimeout(this.hashTimer); // browsers refuse to write the address many times a second
-    this.hashTimer = setTimeout(() => history.replaceState(null, "", "#" + parts.join("&")), 150);
+    this.hashTimer = setTimeout(() => history.replaceState(null, "", location.href.split("#")[0] + hash), 150);
   }
 
   theme(name) {
@@ -173,7 +173,7 @@ class Page {
     this.frames++;
     this.changed = false;
     const run = this.shown;
-    $("no-record").hidden = Boolean(run.head);
+    $("no-record").hidden = Boolean(run.head) || run.facts.status === "running";
     if (run.head) {
       if (this.selected !== null && this.selected >= run.clients) this.selected = null;
       this.replay = (this.replay || new Replay(run)).to(this.time);
