@@ -158,6 +158,7 @@ class Learner:
         if not all_finite(self._home if encode else self.frozen.trained):
             raise DivergenceError(f"{self.client}, event {self.events}: weights are not finite after its last step")
         payloads = self.encode(work.towards, work.gives, offer) if encode else {}
+        after = self._row() if measure else None
         return Outcome(
             payloads=payloads,
             loss=loss,
@@ -165,8 +166,8 @@ class Learner:
             samples=min(self.training.batch, self.local.samples) * steps,
             flops=flops + self.local.cost.total + self.update.flops(steps),
             density=self.update.density,
-            drift=None if before is None else float((self._row() - before).norm()),
-            distortion=self._distortion(payloads) if measure and 0 in payloads and self.update.sends_models else None,
+            drift=None if before is None or after is None else float(before.sub_(after).norm()),
+            distortion=None if after is None else self._distortion(payloads, after),
             gain=gained,
         )
 
@@ -294,7 +295,10 @@ class Learner:
     def _row(self) -> torch.Tensor:
         return row_of(self.schema, self.model)
 
-    def _distortion(self, payloads: Payloads) -> float:
+    def _distortion(self, payloads: Payloads, row: torch.Tensor) -> float | None:
+        """Return how far what is sent is from the model, if a model is."""
+        if 0 not in payloads or not self.update.sends_models:
+            return None
         sent = Accumulator.zeros(self.schema, self.device)
         self.add(payloads[0], 1, sent)
-        return float((sent.total - self._row()).norm())
+        return float(sent.total.sub_(row).norm())
