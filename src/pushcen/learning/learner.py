@@ -114,9 +114,10 @@ class Learner:
         """Whether these are only the most, and each message has a size of its own."""
         return any(codec.varies for codec in self.update.codecs().values())
 
-    def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> None:
-        """Refuse a message that is not encoded as this client, by `codecs`, would."""
+    def check(self, part: int, payload: Payload, codecs: dict[int, Codec]) -> Payload:
+        """Refuse a message that is not encoded as this client, by `codecs`, would; return it otherwise."""
         self.update.check(part, payload, codecs, self.client)
+        return payload
 
     def add(self, payload: Payload, weight: Weight, into: Accumulator) -> None:
         """Add a message to a sum, with the model that it is the difference to, if it is one."""
@@ -124,7 +125,7 @@ class Learner:
 
     def fold(self, weight: int, part: int, payloads: Payloads) -> None:
         """Merge a message early, into a sum that the next event takes: memory stays bounded, nothing is lost."""
-        payload = self._checked(part, payloads, self.update.codecs())
+        payload = self.check(part, payloads[part], self.update.codecs())
         into = self._open or Accumulator.zeros(self.schema, self.device)
         self.add(payload, weight, into)
         self._open = into
@@ -260,7 +261,7 @@ class Learner:
     def _merge(self, work: Work) -> float:
         """Let the update merge the messages and what was folded into the model; return the operations."""
         codecs = self.update.codecs()
-        messages = [(weight, self._checked(part, payloads, codecs)) for weight, part, payloads in work.models]
+        messages = [(weight, self.check(part, payloads[part], codecs)) for weight, part, payloads in work.models]
         into, self._taken = self._taken, None
         self.update.mix(self.model, work, messages, into)
         if work.adopts:
@@ -282,11 +283,6 @@ class Learner:
             yield
         except ModelError as error:
             raise DivergenceError(f"{self.client}, event {self.events}: {error}") from error
-
-    def _checked(self, part: int, payloads: Payloads, codecs: dict[int, Codec]) -> Payload:
-        """Take a part out of what came, if it is encoded as this client would."""
-        self.check(part, payloads[part], codecs)
-        return payloads[part]
 
     def _held_out_loss(self, work: Work) -> float | None:
         """Return the loss on what is held out, if anything is, and there are messages that might change it."""
