@@ -2,8 +2,15 @@
 
 import asyncio
 
+import pytest
+from grpc.aio import UsageError
+
+from pushcen.errors import TransientError
 from pushcen.methods import AsyncDFedAvg
+from pushcen.runtime.line import Line
+from pushcen.runtime.meeting import Meeting
 from pushcen.runtime.service import Service
+from pushcen.runtime.wire import News
 
 from .world import LIMIT, World, run, until
 
@@ -88,5 +95,64 @@ def test_who_has_left_is_not_met_again_by_a_hello_that_it_said_before(tmp_path):
         world.node("p0").node.greet("p2", last)
         assert "p2" not in world.node("p0").members.all
         await world.check()
+
+    run(story())
+
+
+def test_who_is_exchanging_news_with_a_peer_that_leaves_goes_on(tmp_path, monkeypatch):
+    """Its line to that peer is closed under the call, which fails; it is not this peer that was cancelled."""
+    late, calls, gossip = set(), [], Line.gossip
+    answer_after(monkeypatch, lambda name: 30.0 if name in late else 0.0)
+
+    async def noted(line, *rest):
+        calls.append(line.address)
+        return await gossip(line, *rest)
+
+    async def story():
+        world = World(tmp_path, pause=0.02, hello_timeout=60.0, patience=0.1)
+        await world.start(*world.names)
+        await until(lambda: all(world.node("p0").members.contact(name) for name in ("p1", "p2")))
+        late.add("p2")
+        monkeypatch.setattr(Line, "gossip", noted)
+        await until(lambda: world.addresses["p2"] in calls)
+        world.node("p0").members.close("p2/1")
+        await until(lambda: "p2" not in world.node("p0").channels._lines)
+        told, events = len(calls), world.events("p0")
+        await until(lambda: len(calls) > told + 1 or world.lives["p0"].done())
+        await until(lambda: world.events("p0") > events + 2 or world.lives["p0"].done())
+        assert not world.lives["p0"].done()
+
+    run(story())
+
+
+def test_a_peer_of_which_a_part_is_cancelled_ends_with_a_word(tmp_path, monkeypatch):
+    async def cancelled(meeting):
+        await asyncio.sleep(0.1)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(Meeting, "gossip", cancelled)
+
+    async def story():
+        world = World(tmp_path, names=("p0",))
+        await world.start("p0")
+        with pytest.raises(TransientError, match="p0: something cancelled a part of this peer"):
+            await world.lives["p0"]
+
+    run(story())
+
+
+def test_a_call_on_a_line_that_is_hung_up_has_failed_and_one_that_is_cancelled_is_cancelled(tmp_path, monkeypatch):
+    answer_after(monkeypatch, lambda name: 30.0)
+
+    async def story():
+        world = World(tmp_path, names=("p0", "p1"), founders=("p1",))
+        await world.start("p0", live=False)
+        for end, error in (("close", UsageError), ("cancel", asyncio.CancelledError)):
+            line = world.line("p1", "p0")
+            call = asyncio.create_task(line.gossip(News(), 60.0))
+            await asyncio.sleep(0.5)
+            await line.close() if end == "close" else call.cancel()
+            with pytest.raises(error):
+                await call
 
     run(story())

@@ -43,10 +43,15 @@ def run(story, seconds=2 * LIMIT):
 
 
 async def until(condition, seconds=LIMIT):
-    """Wait for something to be so."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)
+    """Wait for something to be so; one that never is may be due to peers that have ended."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not condition():
+                await asyncio.sleep(0.02)
+    except TimeoutError as error:
+        lives = {name: life for world in WORLDS for name, life in world.lives.items()}
+        error.add_note(f"ended: {[(name, life) for name, life in lives.items() if life.done()]}")
+        raise
 
 
 def wait_until(condition, told=lambda: ""):

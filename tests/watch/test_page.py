@@ -172,8 +172,15 @@ def test_curves_can_be_saved(exported, open_page, form, tmp_path):
         page.click(f"[data-save={form}]")
     download.value.save_as(tmp_path / "saved")
     data = (tmp_path / "saved").read_bytes()
-    assert data.startswith({"svg": b"<svg", "png": b"\x89PNG", "csv": b"run,time,time,accuracy,sd\n"}[form])
+    assert data.startswith({"svg": b"<svg", "png": b"\x89PNG", "csv": b"run,time,accuracy,sd\n"}[form])
     assert len(data) > 100
+    if form == "csv":
+        page.select_option("#curves-x", "bytes_sent")
+        with page.expect_download() as download:
+            page.click("[data-save=csv]")
+        header, first = download.value.path().read_text().splitlines()[:2]
+        assert header == "run,time,bytes_sent,accuracy,sd"
+        assert len(first.split(",")) == 5
 
 
 def test_every_figure_is_drawn_over_every_axis(exported, open_page):

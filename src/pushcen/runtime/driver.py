@@ -7,6 +7,7 @@ from random import Random
 from time import monotonic
 from typing import Any
 
+from pushcen.errors import TransientError
 from pushcen.protocol import UNIT, Ask, Contact
 from pushcen.runtime.channels import Channels
 from pushcen.runtime.durable import DurablePeer
@@ -62,8 +63,10 @@ class Driver:
         try:
             await asyncio.wait([stop, life, *background], return_when=asyncio.FIRST_COMPLETED)
             for task in (life, *background):
-                if task.done() and not task.cancelled() and task.exception():
-                    raise task.exception()  # type: ignore[misc]
+                if task.cancelled():
+                    raise TransientError(f"{self.shared.identity.name}: something cancelled a part of this peer")
+                if task.done():
+                    task.result()
         finally:
             for task in (stop, life, *background):
                 task.cancel()

@@ -35,22 +35,20 @@ class Line:
 
     async def hello(self, hello: Hello, timeout: float) -> Hello:
         """Say hello, and return the answer."""
-        data = await self._hello(hello.SerializeToString(), timeout=timeout, metadata=self._metadata)
-        return Hello.FromString(data)
+        return Hello.FromString(await self._answer(self._hello, hello.SerializeToString(), timeout))
 
     async def gossip(self, news: News, timeout: float) -> News:
         """Exchange news."""
-        data = await self._gossip(news.SerializeToString(), timeout=timeout, metadata=self._metadata)
-        return News.FromString(data)
+        return News.FromString(await self._answer(self._gossip, news.SerializeToString(), timeout))
 
     async def push(self, pieces: AsyncIterator[bytes] | bytes, timeout: float) -> Hello:
         """Push pieces, or the only one there is, which takes half the calls of gRPC; return the answer."""
         push = self._push_whole if isinstance(pieces, bytes) else self._push
-        return Hello.FromString(await push(pieces, timeout=timeout, metadata=self._metadata))
+        return Hello.FromString(await self._answer(push, pieces, timeout))
 
     async def reference(self, pieces: AsyncIterator[bytes], timeout: float) -> Hello:
         """Bring a reference, and return the answer."""
-        return Hello.FromString(await self._reference(pieces, timeout=timeout, metadata=self._metadata))
+        return Hello.FromString(await self._answer(self._reference, pieces, timeout))
 
     def is_ready(self) -> bool:
         """Return whether there is a connection; if not, ask for one."""
@@ -68,6 +66,18 @@ class Line:
     async def close(self, grace: float | None = None) -> None:
         """Hang up, after so many seconds if calls are under way."""
         await self._channel.close(grace)
+
+    async def _answer(self, call: Any, request: Any, timeout: float) -> bytes:
+        """Return what is answered. If the line is hung up meanwhile, the call has failed: nobody has cancelled us,
+        as gRPC would have it.
+        """
+        try:
+            answer: bytes = await call(request, timeout=timeout, metadata=self._metadata)
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            raise grpc.aio.UsageError("hung up on while it was called") from None
+        return answer
 
 
 def short(error: BaseException) -> str:

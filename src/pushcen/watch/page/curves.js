@@ -121,8 +121,10 @@ class CurvesView {
     const name = `pushcen-${this.what.value}`;
     if (form === "csv") {
       const quoted = (text) => `"${String(text).replace(/"/g, '""').replace(/^[=+@\-]/, "'$&")}"`;
-      const rows = this.series.flatMap(({ run, points }) => points.map(({ row, x, y, sd }) => [quoted(run.label), row.time, x, y, sd].join()));
-      save(new Blob([["run,time", this.over.value, this.what.value, "sd"].join() + "\n" + rows.join("\n") + "\n"], { type: "text/csv" }), name + ".csv");
+      const cells = (run, { row, x, y, sd }) => ({ run: quoted(run.label), time: row.time, [this.over.value]: x, [this.what.value]: y, sd });
+      const rows = this.series.flatMap(({ run, points }) => points.map((point) => cells(run, point)));
+      const lines = [Object.keys(rows[0] || {}), ...rows.map(Object.values)].map((line) => line.join() + "\n");
+      save(new Blob(lines, { type: "text/csv" }), name + ".csv");
       return;
     }
     const copy = this.svg.cloneNode(true), [width, height] = [this.chart.width, this.chart.height];
