@@ -77,7 +77,9 @@ def give_back_free_pages() -> None:
 def zeros_apart(size: int, device: torch.device) -> torch.Tensor:
     """Return a row of zeros whose memory is its own, and not between what training asks for and frees.
 
-    It is for what a client keeps from one event to the next. On other devices, and without glibc, it is any memory.
+    It is for what a client keeps from one event to the next. On other devices, and without glibc, it is any memory. All
+    pages are written at once: one that is read first is mapped as the page of zeros that all share, and again when it
+    is written, for which the system interrupts every other thread.
 
     >>> zeros_apart(3, torch.device("cpu"))
     tensor([0., 0., 0.])
@@ -88,7 +90,7 @@ def zeros_apart(size: int, device: torch.device) -> torch.Tensor:
         pages = mmap.mmap(-1, 4 * size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError:  # a process may have some 65,000 of these
         return torch.zeros(size, device=device)
-    return torch.frombuffer(pages, dtype=torch.float32)
+    return torch.frombuffer(pages, dtype=torch.float32).zero_()
 
 
 def move_apart(tensors: Sequence[torch.Tensor]) -> None:

@@ -115,3 +115,20 @@ def test_where_the_system_has_no_more_blocks_apart_any_memory_will_do(monkeypatc
 
     monkeypatch.setattr("pushcen.memory.mmap.mmap", refuse)
     assert torch.equal(zeros_apart(2000, torch.device("cpu")), torch.zeros(2000))
+
+
+READING_FIRST = """
+import resource, torch
+from pushcen.memory import zeros_apart
+
+row = zeros_apart(1 << 20, torch.device("cpu"))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+row.add_(1)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not keep_freed_memory(), reason="not on glibc, or MALLOC_... is set")
+def test_zeros_apart_are_in_memory_when_they_are_first_added_to():
+    # of 1,024 pages; one that is read before it is written is mapped twice, which interrupts all other threads
+    assert told(READING_FIRST) < 100
