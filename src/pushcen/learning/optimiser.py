@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 
 from pushcen.checks import check_number
 from pushcen.errors import OptionError
+from pushcen.learning.adam import quick
 
 OWN_KEYS = ("lr", "weight_decay", "momentum")
 """What optimisers take that has a key of its own in the section `training`."""
@@ -46,6 +47,8 @@ def optimiser_class(name: str) -> type[Optimizer]:
         why = f"{_REFUSED[name.lower()]}; " if name.lower() in _REFUSED else ""
         raise OptionError(f"optimiser = {name!r}: {why}must be one of {', '.join(_classes())}")
     step: Any = torch.no_grad()(inspect.unwrap(kind.step))
+    if kind in (torch.optim.Adam, torch.optim.AdamW):
+        step = quick(step, decoupled=kind is torch.optim.AdamW)
     step.hooked = True  # nobody profiles it or hooks into it, and that costs, too
     bare = {"step": step, "add_param_group": inspect.unwrap(Optimizer.add_param_group), "zero_grad": _let_go}
     return cast(type[Optimizer], type(kind.__name__, (kind,), bare))
