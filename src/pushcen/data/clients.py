@@ -32,6 +32,8 @@ class ClientData:
 
     def __getitem__(self, at: int | slice | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         rows = self.rows[at]
+        if rows.dim():
+            return self.inputs.index_select(0, rows), self.labels.index_select(0, rows)  # half the time of [rows]
         return self.inputs[rows], self.labels[rows]
 
 

