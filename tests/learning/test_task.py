@@ -254,6 +254,14 @@ def test_autocast_computes_in_bfloat16_and_the_loss_in_float32():
     assert fast.evaluate().loss == pytest.approx(plain.evaluate().loss, rel=0.02)
 
 
+def test_autocast_around_a_learner_does_not_reach_into_it():
+    alone, within = (Learner(Task(tiny_model(), (X, Y), (X, Y)), CentroidUpdate(8)) for _ in range(2))
+    loss = alone.step(Work(1, [])).loss
+    with torch.autocast("cpu", torch.bfloat16):
+        assert within.step(Work(1, [])).loss == loss
+        assert within.evaluate() == alone.evaluate()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

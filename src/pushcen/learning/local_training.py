@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -91,8 +92,7 @@ class LocalTraining:
         batch = self._training.batch
         for _ in range(self._training.epochs):
             order = torch.from_numpy(draw.permutation(self.samples))
-            for begin in range(0, max(self.samples - batch, 0) + 1, batch):
-                yield order[begin : begin + batch]
+            yield from order[: max(self.samples // batch, 1) * batch].split(batch)  # type: ignore[no-untyped-call]
 
     def _gradient(self, optimiser: EventOptimiser, rows: torch.Tensor) -> float:
         """Set the gradients to those of a batch, a piece of it at a time; return its loss."""
@@ -159,7 +159,7 @@ class LocalTraining:
         """
         own, model = self._brings_loss, model or self._model
         labels = {"labels": targets} if self._collation.labels and targets is not None and not own else {}
-        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._training.autocast == "bfloat16"):
+        with self._precision():
             if isinstance(inputs, dict):
                 outputs = model(**inputs, **labels)
             else:
@@ -174,6 +174,13 @@ class LocalTraining:
             if loss is None or own:
                 loss = self._task.loss(outputs, targets)
         return one_loss(loss, self._client), outputs
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        """Return autocast as it is asked for; where it is off already, nothing, which costs nothing."""
+        wanted, kind = self._training.autocast == "bfloat16", self._device.type
+        if not wanted and not torch.is_autocast_enabled(kind):
+            return nullcontext()
+        return torch.autocast(kind, torch.bfloat16, enabled=wanted)
 
     def evaluate(self, inputs: Any, targets: Any, samples: int, model: nn.Module | None = None) -> Evaluated:
         """Return what the model makes of a batch of so many samples, by token where its labels are."""

@@ -4,6 +4,7 @@ PyTorch draws it from one generator that all threads share: on several of them n
 """
 
 import copy
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -27,6 +28,11 @@ _DRAWING = frozenset(_NAMES.split())  # and those in place, with an underscore
 _NOTHING = nullcontext()
 
 
+@functools.lru_cache(1 << 10)  # looked up at every call of a client's first event
+def _may_draw(function: Any) -> bool:
+    return getattr(function, "__name__", "").rstrip("_") in _DRAWING
+
+
 class _Own(TorchFunctionMode):
     """Makes functions that draw find the client's stream in PyTorch's generator; notes whether one has drawn."""
 
@@ -36,7 +42,7 @@ class _Own(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "").rstrip("_") not in _DRAWING or kwargs.get("generator") is not None:
+        if not _may_draw(func) or kwargs.get("generator") is not None:
             return func(*args, **kwargs)
         with GENERATOR:
             theirs, mine = torch.get_rng_state(), self._generator.get_state()
