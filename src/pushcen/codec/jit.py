@@ -20,7 +20,7 @@ def inner(function: Callable[..., R]) -> Callable[..., R]:
     >>> inner(lambda x: x + 1)(2)
     3
     """
-    return cast(Callable[..., R], numba.njit(nogil=True, inline="always")(function))
+    return cast(Callable[..., R], numba.njit(nogil=True, error_model="numpy", inline="always")(function))
 
 
 def read_only(array: A) -> A:
@@ -44,7 +44,7 @@ def kernel(function: Callable[..., R]) -> Callable[..., R]:
     3
     """
     try:
-        compiled = numba.njit(nogil=True, cache=True)(function)
+        compiled = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
     except RuntimeError:  # no folder to keep it in, as in a read-only container: compile at every start
-        compiled = numba.njit(nogil=True)(function)
+        compiled = numba.njit(nogil=True, error_model="numpy")(function)
     return cast(Callable[..., R], compiled)

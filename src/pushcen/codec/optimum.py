@@ -130,27 +130,21 @@ def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
     the edge and with the number of centroids (Knuth), so all searches of a level together are about two passes long.
     """
     groups = edges.size - 1
-    n = np.empty(groups + 1)
-    s = np.empty(groups + 1)
-    q = np.empty(groups + 1)
+    cell = _cell_costs(side, edges)
     before = np.empty(groups + 1)
     now = np.empty(groups + 1)
     cost = np.empty(most + 1)
     start = np.zeros((most + 1, groups + 1), np.int64)
     for edge in range(groups + 1):
-        at = edges[edge]
-        n[edge], s[edge], q[edge] = side[0, at], side[1, at], side[2, at]
-        before[edge] = q[edge]
-    cost[0] = q[groups]
+        before[edge] = side[2, edges[edge]]
+    cost[0] = before[groups]
     for level in range(1, most + 1):
         last = groups
         for edge in range(groups, -1, -1):
             least = np.inf
             at = start[level - 1, edge]
             for begin in range(at, min(last, edge) + 1):
-                count = n[edge] - n[begin]
-                total = s[edge] - s[begin]
-                value = before[begin] + (q[edge] - q[begin] - total * total / count if count > 0 else 0.0)
+                value = before[begin] + cell[edge, begin]
                 if value < least:
                     least = value
                     at = begin
@@ -161,6 +155,28 @@ def _levels(side: Floats, edges: Ints, most: int) -> tuple[Floats, Ints]:
     for level in range(most + 1):
         cost[level] = max(cost[level], 0.0)
     return cost, start
+
+
+@inner
+def _cell_costs(side: Floats, edges: Ints) -> Floats:
+    """Return the cost of one centroid for the groups up to an edge (the row), from an earlier one on (the column).
+
+    The searches of all levels ask for each about once or twice; here the divisions go several at a time.
+    """
+    groups = edges.size - 1
+    n = np.empty(groups + 1)
+    s = np.empty(groups + 1)
+    q = np.empty(groups + 1)
+    cell = np.empty((groups + 1, groups + 1))
+    for edge in range(groups + 1):
+        at = edges[edge]
+        n[edge], s[edge], q[edge] = side[0, at], side[1, at], side[2, at]
+        row = cell[edge]
+        for begin in range(edge):
+            total = s[edge] - s[begin]
+            row[begin] = q[edge] - q[begin] - total * total / (n[edge] - n[begin])
+        row[edge] = 0.0
+    return cell
 
 
 @inner
