@@ -191,7 +191,8 @@ class LocalTraining:
 
     def on_device(self, batch: Any) -> Any:
         """Bring a batch to where the model is; what is float64 takes the model's own type."""
-        return data.to_device(batch, self._device, self._number)
+        with unseen():
+            return data.to_device(batch, self._device, self._number)
 
 
 def _smoothed(task: Task, model: nn.Module, training: TrainingOptions, client: str, *, own_loss: bool) -> Task:

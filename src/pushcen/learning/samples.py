@@ -14,6 +14,7 @@ from pushcen.errors import TaskError
 from pushcen.learning.collation import Batch, Collation, longest_text
 from pushcen.learning.loaders import LoaderSamples, taken_apart
 from pushcen.learning.mistakes import form_of
+from pushcen.learning.noise import unseen
 
 Samples = Any
 """Tensors or arrays `(inputs, targets)`, a `ClientData`, or any map-style dataset, or a DataLoader of one.
@@ -152,9 +153,10 @@ def taken(tensors: Any, rows: torch.Tensor) -> Any:
         return {key: taken(value, rows) for key, value in tensors.items()}
     if isinstance(tensors, tuple | list):
         return tuple(taken(value, rows) for value in tensors)
-    if rows.dim() and tensors.device == rows.device:
-        return tensors.index_select(0, rows)  # the same as [rows], in half the time
-    return tensors[rows]
+    with unseen():
+        if rows.dim() and tensors.device == rows.device:
+            return tensors.index_select(0, rows)  # the same as [rows], in half the time
+        return tensors[rows]
 
 
 def _lengths(tensors: Any) -> list[int]:
