@@ -195,7 +195,7 @@ def test_all_mistakes_are_told_at_once():
 VALUES = st.fixed_dictionaries(
     {},
     optional={
-        "clients": st.integers(1, 10**6),
+        "clients": st.integers(1, 300) | st.just(10**6),  # some methods compute what takes the cube of it
         "seed": st.integers(0, 2**40),
         "horizon": st.floats(0, 1e6),
         "collect": st.sampled_from(["end", "start"]),

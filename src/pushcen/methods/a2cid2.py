@@ -23,22 +23,31 @@ def constants(edges: Graph) -> tuple[float, float]:
     >>> round(eta, 6), round(a, 6)
     (2.0, 0.5)
     """
-    if len(edges) < 2:
+    clients = len(edges)
+    if clients < 2:
         return 0.0, 0.5
+    # Imported here: no other method needs it, and it takes a while.
+    from scipy.linalg.blas import dsymv
+    from scipy.linalg.lapack import dpotrf, dpotri
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components, laplacian
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
     place = {name: at for at, name in enumerate(edges)}
-    rates = np.zeros((len(edges), len(edges)))
-    for name, others in edges.items():
-        for other in others:
-            rates[place[name], place[other]] += 1 / len(others)
-    rates += rates.T
-    laplacian = np.diag(rates.sum(1)) - rates
-    second = float(np.linalg.eigvalsh(laplacian)[1])
-    if second < 1e-9:
+    ends = np.array([(place[name], place[other]) for name, others in edges.items() for other in others], int)
+    degrees = np.array([len(others) for others in edges.values()])
+    asks = coo_array((1 / np.repeat(degrees, degrees), ends.reshape(-1, 2).T), shape=(clients, clients))
+    rates = (asks + asks.T).tocoo()
+    if connected_components(rates)[0] > 1:
         raise OptionError("neighbours: the graph falls apart; a2cid2 needs one on which everybody can be reached")
-    inverse = np.linalg.pinv(laplacian, hermitian=True)
-    own = np.diag(inverse)
-    resistances = own[:, None] + own[None, :] - 2 * inverse
-    chi_1, chi_2 = 1 / second, float(resistances[rates > 0].max()) / 2
+    # The inverse of L + 1/n is L's pseudo-inverse + 1/n, which resistances do not see. Only its upper half is made.
+    whole = np.asfortranarray(laplacian(rates).toarray() + 1 / clients)
+    inverse, _ = dpotri(dpotrf(whole, overwrite_a=True)[0], overwrite_c=True)
+    apply = LinearOperator((clients, clients), lambda row: dsymv(1.0, inverse, row) - row.mean(), dtype=float)
+    anywhere = np.random.default_rng(0).standard_normal(clients)
+    chi_1 = float(eigsh(apply, 1, which="LA", v0=anywhere, return_eigenvectors=False)[0])
+    own, (low, high) = np.diag(inverse), np.sort(rates.coords, axis=0)
+    chi_2 = float((own[low] + own[high] - 2 * inverse[low, high]).max()) / 2
     return 1 / (2 * math.sqrt(chi_1 * chi_2)), math.sqrt(chi_1 / chi_2) / 2
 
 
