@@ -34,7 +34,7 @@ OUTCOMES = {
 _USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference", "unasked")  # refusals that need no words
 _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # refusals of a reference that may pass
 _ERRANDS = 4  # of those whom no line is kept to, how many are called at a time
-_ERRORS = (grpc.aio.AioRpcError, grpc.aio.UsageError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
+_ERRORS = (grpc.aio.AioRpcError, grpc.aio.BaseError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 
 
 class Channels:

@@ -57,5 +57,5 @@ async def until_one_ends(*works: Coroutine[Any, Any, None]) -> None:
             raise error
 
 
-BROKEN = (grpc.aio.AioRpcError, grpc.aio.UsageError, grpc.aio.InternalError, OSError, asyncio.InvalidStateError)
-"""What reading from, or writing to, a connection that is gone raises."""
+BROKEN = (grpc.aio.AioRpcError, grpc.aio.BaseError, OSError, asyncio.InvalidStateError)
+"""What reading from, or writing to, a connection that is gone raises, or that of a server that has stopped."""

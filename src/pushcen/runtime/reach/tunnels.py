@@ -148,6 +148,8 @@ class Tunnels:
         self._refused("tunnel", caller, text)
         try:
             await context.abort(grpc.StatusCode.UNAVAILABLE, text)
+        except grpc.aio.AbortError:
+            raise
         except BROKEN:  # it has hung up
             return
 
