@@ -23,20 +23,20 @@ class Watched(CentroidUpdate):
         super().start(model)
         self.model = model
         self.moved, self.steps, self.pushed = 0, 0, 0
-        for layer in self._layers:
+        for layer in self._pulls.layers:
             pruned = layer.indices == layer.zero
             assert 0 < pruned.sum() < pruned.numel()
             self.moved += int((layer.parameter[pruned] != 0).sum())
 
     def before_step(self):
         super().before_step()
-        self.pushed += sum(int((x.parameter.grad[x.indices == x.zero] != 0).sum()) for x in self._layers)
+        self.pushed += sum(int((x.parameter.grad[x.indices == x.zero] != 0).sum()) for x in self._pulls.layers)
 
     def after_step(self):
         super().after_step()
         self.steps = getattr(self, "steps", 0) + 1
         self.moved = getattr(self, "moved", 0)
-        self.moved += sum(int((x.parameter[x.indices == x.zero] != 0).sum()) for x in self._layers)
+        self.moved += sum(int((x.parameter[x.indices == x.zero] != 0).sum()) for x in self._pulls.layers)
 
 
 def watched(training, **options):
@@ -134,13 +134,13 @@ def test_anchors_and_masks_need_no_gradient_and_are_let_go_after_training():
     class Looks(CentroidUpdate):
         def before_step(self):
             super().before_step()
-            seen.extend(layer.anchor.requires_grad or layer.weights.requires_grad for layer in self._layers)
+            seen.extend(layer.anchor.requires_grad or layer.weights.requires_grad for layer in self._pulls.layers)
 
     learner = Learner(Task(tiny_model(), tiny_data()), Looks(8), TrainingOptions(batch=8))
     learner.step(Work(1, []))
     assert seen
     assert not any(seen)
-    assert learner.update._layers == []
+    assert not learner.update._pulls.layers
 
 
 def test_density_is_the_share_of_weights_that_were_trained():

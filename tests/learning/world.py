@@ -13,6 +13,7 @@ from torch import nn
 from pushcen.client import Client
 from pushcen.codec import decode
 from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Update
+from pushcen.learning.pull import Pulls
 from pushcen.methods import Place, PushCen
 from pushcen.protocol import UNIT, Peer, audit
 from tests.learning.tasks import digits_of, row
@@ -27,7 +28,7 @@ class Watch:
         super().start(model)
         self.path = [row(model)]
         self.anchor = torch.full_like(self.merged, torch.nan)
-        begin, layers = 0, {id(layer.parameter): layer for layer in getattr(self, "_layers", [])}
+        begin, layers = 0, {id(layer.parameter): layer for layer in getattr(self, "_pulls", Pulls()).layers}
         for p in model.parameters():
             if id(p) in layers and layers[id(p)].strength:
                 self.anchor[begin : begin + p.numel()] = layers[id(p)].anchor.double().flatten()

@@ -15,7 +15,7 @@ from .world import World, run, until
 
 RECEIVERS = 3
 KEPT = RECEIVERS + RuntimeOptions().hosts + 4
-AT_ONCE = 4  # more that a peer may call for a moment
+AT_ONCE = 4 + 2  # more for a moment: those who are called, few at a time, and who were kept till just now, in a call
 SLOW = {"gossip_every": 0.5, "hello_every": 2.0, "hello_timeout": 10.0, "push_timeout": 60.0, "evaluate_every": 0}
 
 

@@ -13,7 +13,7 @@ from pushcen.codec.clustering import Profile
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.modules import tables_of
 from pushcen.learning.noise import unseen
-from pushcen.learning.pull import Pull
+from pushcen.learning.pull import Pull, Pulls
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
 from pushcen.learning.update import Update, named, part_of
@@ -48,7 +48,7 @@ class CentroidUpdate(Update):
         self._masked, self._feedback = mask, feedback
         self._table: Tables | None = None
         self._open, self._taken = TableSum(), TableSum()
-        self._layers: list[Pull] = []
+        self._pulls = Pulls()
         self._untrained = UntrainedZeros()
         self._told: set[str] = set()
         self._looked_up: set[str] = set()
@@ -114,10 +114,10 @@ class CentroidUpdate(Update):
 
     def start(self, model: nn.Module) -> None:
         """Cluster the merged weights, for the anchor and the mask of this event; prune."""
-        self._layers = []
+        self._pulls = Pulls()
         if not (self._strength or self._masked):
             return
-        pruned, total, dictionary = 0, 0, self.dictionary
+        layers, pruned, total, dictionary = list[Pull](), 0, 0, self.dictionary
         with unseen():
             for entry, tensor in zip(self.schema.entries, self.schema.tensors(model), strict=True):
                 if not (entry.clustered and entry.size):
@@ -131,9 +131,10 @@ class CentroidUpdate(Update):
                     values[found.zero_index] = 0.0  # a pruned weight is anchored at zero
                 strength = 0.0 if entry.name in self._looked_up else 2 * self._layer_strength(entry.size)
                 layer = Pull(tensor, found.indices, values, found.zero_index, strength)
-                self._layers.append(layer)
+                layers.append(layer)
                 pruned += self._prune(entry.name, layer) if self._masked else 0
                 total += entry.size
+            self._pulls = Pulls(layers)
         self._kept = 1 - pruned / total if total else 1.0
         self.after_step()
 
@@ -159,19 +160,17 @@ class CentroidUpdate(Update):
     def before_step(self) -> None:
         """Add the regulariser's gradient."""
         with unseen():
-            for layer in self._layers:
-                layer.add_gradient()
+            self._pulls.add_gradients()
 
     def after_step(self) -> None:
         """Hold pruned weights at zero, whatever the optimiser's momentum says."""
         if self._masked:
             with unseen():
-                for layer in self._layers:
-                    layer.mask()
+                self._pulls.mask()
 
     def end(self) -> None:
         """Release indices and anchors."""
-        self._layers = []
+        self._pulls = Pulls()
 
     def codecs(self) -> dict[int, Codec]:
         """Send centroids and indices."""
