@@ -8,9 +8,9 @@ from pushcen.learning.modules import tables_of
 
 
 class Words(nn.Module):
-    def __init__(self, tied=False):
+    def __init__(self, tied=False, sparse=False):
         super().__init__()
-        self.words, self.out = nn.Embedding(500, 8), nn.Linear(8, 500 if tied else 3, bias=False)
+        self.words, self.out = nn.Embedding(500, 8, sparse=sparse), nn.Linear(8, 500 if tied else 3, bias=False)
         if tied:
             self.out.weight = self.words.weight
 
@@ -18,10 +18,10 @@ class Words(nn.Module):
         return self.out(self.words(ids).mean(1))
 
 
-def learner(profile="default", mask=False, strength=0.01):
+def learner(profile="default", mask=False, strength=0.01, sparse=False):
     torch.manual_seed(3)
     ids = torch.randint(20, (64, 6))
-    task = Task(Words(), (ids, ids[:, 0] % 3))
+    task = Task(Words(sparse=sparse), (ids, ids[:, 0] % 3))
     update = CentroidUpdate(clusters=16, strength=strength, mask=mask, profile=profile)
     return Learner(task, update, TrainingOptions(batch=16, lr=0.03))
 
@@ -40,6 +40,13 @@ def test_words_that_a_client_does_not_have_stay_where_they_are():
 
 def test_the_papers_profile_pulls_them():
     assert (moved(learner("paper"))[20:] > 0).any()
+
+
+def test_the_papers_profile_pulls_them_where_gradients_are_sparse_too():
+    dense, sparse = learner("paper"), learner("paper", sparse=True)
+    for one in (dense, sparse):
+        one.step(Work(1, []))
+    torch.testing.assert_close(dense.model.words.weight, sparse.model.words.weight)
 
 
 def test_the_other_layers_are_pulled_as_ever():

@@ -76,6 +76,8 @@ class Pull:
         """Add the regulariser's gradient to the parameter's, by torch's operations."""
         gradient = self.parameter.grad
         if gradient is not None and self.strength:
+            if gradient.is_sparse:  # the pull is on all weights
+                self.parameter.grad = gradient = gradient.to_dense()
             gradient.add_((self.weights - self.anchor).to(gradient.dtype), alpha=self.strength)
 
     def mask(self) -> None:
