@@ -32,9 +32,18 @@ class ClientData:
 
     def __getitem__(self, at: int | slice | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         rows = self.rows[at]
-        if rows.dim():
-            return self.inputs.index_select(0, rows), self.labels.index_select(0, rows)  # half the time of [rows]
-        return self.inputs[rows], self.labels[rows]
+        return gather(self.inputs, rows), gather(self.labels, rows)
+
+
+def gather(samples: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Return `samples[rows]`, in half the time where both are in the same memory.
+
+    >>> gather(torch.tensor([5, 6, 7]), torch.tensor([2, 0])), gather(torch.tensor([5, 6, 7]), torch.tensor(1))
+    (tensor([7, 5]), tensor(6))
+    """
+    if rows.dim() and samples.device == rows.device:
+        return samples.index_select(0, rows)
+    return samples[rows]
 
 
 @dataclass(frozen=True, eq=False)

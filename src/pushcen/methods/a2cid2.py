@@ -46,7 +46,7 @@ def constants(edges: Graph) -> tuple[float, float]:
     apply = LinearOperator((clients, clients), lambda row: dsymv(1.0, inverse, row) - row.mean(), dtype=float)
     anywhere = np.random.default_rng(0).standard_normal(clients)
     chi_1 = float(eigsh(apply, 1, which="LA", v0=anywhere, return_eigenvectors=False)[0])
-    own, (low, high) = np.diag(inverse), np.sort(rates.coords, axis=0)
+    own, (low, high) = np.diag(inverse), np.sort((rates.row, rates.col), axis=0)
     chi_2 = float((own[low] + own[high] - 2 * inverse[low, high]).max()) / 2
     return 1 / (2 * math.sqrt(chi_1 * chi_2)), math.sqrt(chi_1 / chi_2) / 2
 
