@@ -38,7 +38,8 @@ def read_only(array: A) -> A:
 def kernel(function: Callable[..., R]) -> Callable[..., R]:
     """Compile `function` with numba at its first call, for all later starts.
 
-    It must be a function of a module: what refers to variables around it would be compiled again at every start.
+    It must be a function of a module: what refers to variables around it would be compiled again at every start. A
+    division by zero raises nothing, as in numpy: a test of each divisor would keep loops from being vectorised.
 
     >>> kernel(lambda x: x + 1)(2)
     3

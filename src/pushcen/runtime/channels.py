@@ -1,4 +1,4 @@
-"""The caller's side: channels to neighbours, hellos, gossip, and pushes that nobody waits for."""
+"""The caller's side: channels to neighbours, hellos, gossip, and pushes in the background."""
 
 import asyncio
 from collections import Counter
@@ -30,18 +30,18 @@ OUTCOMES = {
     "news", "old", "malformed", "oversized", "payload", "mass", "epoch", "rate", "busy", "timeout", "run", "version",
     "record", "leaving", "starting", "generation", "internal", "reference", "unasked",
 }  # fmt: skip
-"""What may become of a push that is answered. Anything else that a receiver says counts as one thing: other."""
+"""The outcomes of a push that is answered; whatever else a receiver says is counted as `other`."""
 _USUAL = ("busy", "rate", "epoch", "leaving", "starting", "reference", "unasked")  # refusals that need no words
 _FOR_NOW = ("busy", "rate", "timeout", "leaving", "starting", "generation")  # refusals of a reference that may pass
-_ERRANDS = 4  # of those whom no line is kept to, how many are called at a time
+_ERRANDS = 4  # peers without a kept line that are called at a time
 _ERRORS = (grpc.aio.AioRpcError, grpc.aio.BaseError, PushcenError, Refusal, DecodeError, TimeoutError, ValueError)
 
 
 class Channels:
     """All lines of a peer. Pushes wait for no answer; of each receiver at most one is under way and one waits.
 
-    Among many peers lines are kept to some, by `Members.near`. The others are called, few at a time, when there is
-    something to say to them, and then hung up on.
+    Among many peers lines are kept to some, by `Members.near`. For the others a line is opened when there is something
+    to send, to few at a time, and closed again.
     """
 
     def __init__(self, node: PeerNode, me: DurablePeer, shared: Shared) -> None:
@@ -97,7 +97,7 @@ class Channels:
     def send(self, envelopes: Iterable[Envelope]) -> None:
         """Push envelopes, each in its own time.
 
-        A newer one to the same receiver takes the place of one that waits; but for answers, each of which is half done.
+        A newer one to the same receiver takes the place of one that waits, but for answers: each completes an exchange.
         """
         for envelope in envelopes:
             name = name_of(envelope.receiver)
@@ -129,7 +129,7 @@ class Channels:
             await asyncio.wait(pending, timeout=timeout)
 
     async def tidy(self) -> None:
-        """Hang up on those that are not known any more, or that no line is kept to and nothing is said to."""
+        """Close lines to peers that are not known any more, and idle ones that are not kept."""
         for name in list(self._lines):
             if name not in self._members.all:
                 await self._lines.pop(name).close()
