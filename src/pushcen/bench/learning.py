@@ -11,6 +11,7 @@ from torch import nn
 from pushcen.bench import lora
 from pushcen.bench.common import best_seconds, time_ratio, trained_lenet, trained_resnet18
 from pushcen.learning import CentroidUpdate, Learner, Model, Task, TrainingOptions, Update, Work
+from pushcen.learning.event_steps import EventOptimiser
 from pushcen.methods import PushCenLean
 
 BATCHES = {"lenet": 12, "resnet18": 25}
@@ -91,20 +92,19 @@ def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
         ratios.append(time_ratio(partial(ours.step, work), training, turns=TURNS[name]))
     update = ours.update
     update.start(ours.model)
-    for parameter in ours.model.parameters():
-        parameter.grad = torch.zeros_like(parameter)
-
-    def hooks() -> None:
-        update.before_step()
-        update.after_step()
-
-    plainly, merge, start, step, encode = best_seconds(
+    stepping = []
+    for one in (ours, plain):
+        for parameter in one.model.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        stepping.append(EventOptimiser(one._optimiser, one.update, one.frozen.trained, one.training).step)
+    plainly, merge, start, step, plain_step, encode = best_seconds(
         training,
         lambda: ours._merge(work),
         lambda: update.start(ours.model),
-        hooks,
+        *stepping,
         ours.encode,
         turns=2 * TURNS[name],
     )
-    parts = {"merge": merge, "first clustering": start, "every step": step * plain.steps, "encode": encode}
+    every = max(step - plain_step, 0) * plain.steps
+    parts = {"merge": merge, "first clustering": start, "every step": every, "encode": encode}
     return statistics.median(ratios), {part: seconds / plainly for part, seconds in parts.items()}

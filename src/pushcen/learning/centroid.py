@@ -1,11 +1,12 @@
 """PushCen's local update (the paper's Algorithms 2 and 3): anchor, mask, dictionary, centroids on the wire."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from pushcen.checks import check_choice, check_number
 from pushcen.codec import Centroids, Codec, Payload, Schema, cluster
@@ -13,6 +14,7 @@ from pushcen.codec.clustering import Profile
 from pushcen.learning.dictionary import Tables, TableSum, with_zero
 from pushcen.learning.modules import tables_of
 from pushcen.learning.noise import unseen
+from pushcen.learning.one_pass import one_pass
 from pushcen.learning.pull import Pull, Pulls
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
@@ -167,6 +169,12 @@ class CentroidUpdate(Update):
         if self._masked:
             with unseen():
                 self._pulls.mask()
+
+    def one_pass(self, optimiser: Optimizer) -> Callable[[], None] | None:
+        """Return Adam's step with pull and mask, unless a subclass has other ways of these."""
+        own = (type(self).before_step, type(self).after_step)
+        usual = own == (CentroidUpdate.before_step, CentroidUpdate.after_step)
+        return one_pass(self._pulls, optimiser) if self._masked and usual else None
 
     def end(self) -> None:
         """Release indices and anchors."""

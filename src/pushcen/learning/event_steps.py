@@ -11,9 +11,11 @@ from torch.nn.utils import clip_grad_norm_
 from pushcen.errors import TaskError
 from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.noise import unseen
+from pushcen.learning.optimiser_state import remembered
 from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update
+from pushcen.memory import move_apart
 
 
 class EventOptimiser:
@@ -67,13 +69,19 @@ class EventOptimiser:
                 group["lr"] = group.setdefault("initial_lr", group["lr"]) * rate
         if self._clip:
             clip_grad_norm_(self._trained, self._clip)
-        self._update.before_step()
+        with unseen():
+            together = self._update.one_pass(self._optimiser)
+        if together is None:
+            self._update.before_step()
         try:
             with unseen():
-                self._optimiser.step()
+                (together or self._optimiser.step)()
+                if not self.steps:  # by now it remembers all that it will
+                    move_apart(remembered(self._optimiser))
         except Exception as error:  # such as that of most optimisers on sparse gradients
             raise TaskError(f"{self.where}: {type(self._optimiser).__name__}: {error}") from error
-        self._update.after_step()
+        if together is None:
+            self._update.after_step()
         self.steps += 1
 
 

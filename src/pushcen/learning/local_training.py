@@ -19,13 +19,11 @@ from pushcen.learning.flops import StepCost, shape_of
 from pushcen.learning.mistakes import blaming, form_of, has_nan
 from pushcen.learning.modules import number_type
 from pushcen.learning.noise import unseen
-from pushcen.learning.optimiser_state import remembered
 from pushcen.learning.outputs import IGNORED, Evaluated, evaluated, opened
 from pushcen.learning.samples import Samples
 from pushcen.learning.task import Task, one_loss
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.update import Update
-from pushcen.memory import move_apart
 
 
 class LocalTraining:
@@ -83,8 +81,6 @@ class LocalTraining:
             loss = self._fit(self._task.fit, stepping, draw, event, planned)
         stepping.zero_grad()
         update.end()
-        with unseen():
-            move_apart(remembered(optimiser))
         return loss, stepping.steps
 
     def _rows(self, draw: np.random.Generator) -> Iterator[torch.Tensor]:

@@ -1,8 +1,7 @@
 """Errors in what the user brought, told in one line: what was raised, where, and what it was given."""
 
 import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +33,8 @@ def told(error: BaseException) -> str:
     return text + "".join(f"; {hint}" for sign, hint in _HINTS.items() if sign in str(error))
 
 
-@contextmanager
-def blaming(where: str, weights: Iterable[torch.Tensor], batch: Any = None) -> Iterator[None]:
-    """Raise what the user's own code raises as an error that names `where`.
+class blaming:  # noqa: N801  # written as a function: it is entered at every step, and a generator takes longer
+    """Raises what the user's own code raises as an error that names `where`.
 
     On weights that are not finite, or a batch with NaN, training has diverged.
 
@@ -45,16 +43,25 @@ def blaming(where: str, weights: Iterable[torch.Tensor], batch: Any = None) -> I
     Traceback (most recent call last):
     pushcen.errors.TaskError: client 7, step 3: KeyError: 'age'...
     """
-    try:
-        yield
-    except PushcenError:
-        raise
-    except Exception as error:
-        if not all_finite(weights):
-            raise DivergenceError(f"{where}: {told(error)}; weights are not finite") from error
-        if has_nan(batch):
-            raise DivergenceError(f"{where}: {told(error)}; the batch has NaN") from error
-        raise TaskError(f"{where}: {told(error)}") from error
+
+    __slots__ = ("_batch", "_weights", "_where")
+
+    def __init__(self, where: str, weights: Iterable[torch.Tensor], batch: Any = None) -> None:
+        self._where, self._weights, self._batch = where, weights, batch
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Raise what was raised in between under its own name."""
+        if not isinstance(error, Exception) or isinstance(error, PushcenError):
+            return
+        text = f"{self._where}: {told(error)}"
+        if not all_finite(self._weights):
+            raise DivergenceError(f"{text}; weights are not finite") from error
+        if has_nan(self._batch):
+            raise DivergenceError(f"{text}; the batch has NaN") from error
+        raise TaskError(text) from error
 
 
 def all_finite(tensors: Iterable[torch.Tensor]) -> bool:

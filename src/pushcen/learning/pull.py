@@ -4,7 +4,7 @@ The regulariser's gradient is known, so it needs no autograd, and each pass runs
 layers in one call: each call lets another thread have the interpreter, for which this one may have to wait after it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,10 @@ def _byte_pointer(_typing, address):  # type: ignore[no-untyped-def]
     return types.CPointer(types.uint8)(address), _as_pointer  # type: ignore[no-untyped-call]
 
 
-_floats: Any = intrinsic(_float_pointer)  # an address becomes what `carray` takes
-_bytes: Any = intrinsic(_byte_pointer)
+as_floats: Any = intrinsic(_float_pointer)
+"""In a kernel, makes an address what `carray` takes, of numbers in float32."""
+as_bytes: Any = intrinsic(_byte_pointer)
+"""The same of bytes."""
 
 
 @kernel
@@ -36,17 +38,19 @@ def _pull(places, gradients, strengths):  # type: ignore[no-untyped-def]
     for layer in range(gradients.size):
         if gradients[layer]:
             size, strength = int(places[layer, 0]), strengths[layer]
-            weights, anchor = carray(_floats(places[layer, 1]), size), carray(_floats(places[layer, 3]), size)
-            gradient = carray(_floats(gradients[layer]), size)
+            weights, anchor = carray(as_floats(places[layer, 1]), size), carray(as_floats(places[layer, 3]), size)
+            gradient = carray(as_floats(gradients[layer]), size)
             for i in range(size):
                 gradient[i] += strength * (weights[i] - anchor[i])
 
 
 @kernel
-def _mask(places, zeros):  # type: ignore[no-untyped-def]
+def _mask(places, zeros, taken):  # type: ignore[no-untyped-def]
     for layer in range(zeros.size):
+        if taken[layer]:
+            continue
         size, zero = int(places[layer, 0]), zeros[layer]
-        weights, indices = carray(_floats(places[layer, 1]), size), carray(_bytes(places[layer, 2]), size)
+        weights, indices = carray(as_floats(places[layer, 1]), size), carray(as_bytes(places[layer, 2]), size)
         for i in range(size):
             weights[i] = np.float32(0) if indices[i] == zero else weights[i]
 
@@ -68,7 +72,7 @@ class Pull:
     ) -> None:
         self.parameter, self.weights = parameter, parameter.detach()
         self.indices, self.zero, self.strength = indices.view_as(self.weights), zero, strength
-        self.plain = _plain(self.weights) and self.indices.is_contiguous()
+        self.plain = is_plain(self.weights) and self.indices.is_contiguous()
         """Whether the compiled passes take it."""
         self.anchor = self._decoded(table) if strength else self.weights
 
@@ -120,35 +124,48 @@ class Pulls:
 
     def __init__(self, layers: Sequence[Pull] = ()) -> None:
         self.layers = layers
-        self._plain = [layer for layer in layers if layer.plain]
+        self.plain = [layer for layer in layers if layer.plain]
+        """Those that the compiled passes take."""
         self._others = [layer for layer in layers if not layer.plain]
-        tensors = [(layer.weights, layer.indices, layer.anchor) for layer in self._plain]
+        tensors = [(layer.weights, layer.indices, layer.anchor) for layer in self.plain]
         places = [[three[0].numel(), *(one.data_ptr() for one in three)] for three in tensors]
-        self._places = np.array(places, np.uintp).reshape(-1, 4)  # the layers keep what is there
-        self._gradients = np.zeros(len(self._plain), np.uintp)
-        self._strengths = np.array([layer.strength for layer in self._plain], np.float32)
-        self._zeros = np.array([layer.zero for layer in self._plain], np.uint8)
+        self.places = np.array(places, np.uintp).reshape(-1, 4)  # the layers keep what is there
+        """Of each of them its size, and where its weights, indices and anchor are."""
+        self._taken = np.zeros(len(self.plain), np.bool_)
+        self._gradients = np.zeros(len(self.plain), np.uintp)
+        self._strengths = np.array([layer.strength for layer in self.plain], np.float32)
+        self._zeros = np.array([layer.zero for layer in self.plain], np.uint8)
+
+    def take(self, layers: Iterable[int]) -> None:
+        """Leave these of the `plain` ones out, by number, until this is said again: somebody else sees to them."""
+        self._taken[:] = False
+        self._taken[list(layers)] = True
 
     def add_gradients(self) -> None:
         """Add the regulariser's gradient to that of each parameter that has one."""
         slow = list(self._others)
-        for at, layer in enumerate(self._plain):
-            gradient = layer.parameter.grad if layer.strength else None
+        for at, layer in enumerate(self.plain):
+            gradient = layer.parameter.grad if layer.strength and not self._taken[at] else None
             self._gradients[at] = 0
-            if gradient is not None and _plain(gradient):
+            if gradient is not None and is_plain(gradient):
                 self._gradients[at] = gradient.data_ptr()
             elif gradient is not None:
                 slow.append(layer)
-        _pull(self._places, self._gradients, self._strengths)
+        _pull(self.places, self._gradients, self._strengths)
         for layer in slow:
             layer.add_gradient()
 
     def mask(self) -> None:
         """Set the weights that are held at zero to zero."""
-        _mask(self._places, self._zeros)
+        _mask(self.places, self._zeros, self._taken)
         for layer in self._others:
             layer.mask()
 
 
-def _plain(tensor: torch.Tensor) -> bool:
+def is_plain(tensor: torch.Tensor) -> bool:
+    """Return whether the compiled passes can take a tensor as it lies in memory.
+
+    >>> is_plain(torch.zeros(2, 3)), is_plain(torch.zeros(2, 3).T)
+    (True, False)
+    """
     return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and tensor.is_contiguous()

@@ -29,9 +29,8 @@ class UntrainedZeros:
     def note(self, schema: Schema, model: nn.Module) -> None:
         """Look at a model that nothing was done to."""
         for entry, tensor in zip(schema.entries, schema.tensors(model), strict=True):
-            zeros = tensor.detach() == 0
-            if entry.clustered and int(torch.count_nonzero(zeros)) > _STRAY * entry.size:
-                self.layers[entry.name] = zeros
+            if entry.clustered and entry.size - int(torch.count_nonzero(tensor)) > _STRAY * entry.size:
+                self.layers[entry.name] = tensor.detach() == 0
 
     def may_be_in(self, name: str, pruned: int, size: int) -> bool:
         """Return whether it is worth asking `among`, for a layer of which so many weights are in the cell of zero."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from pushcen.codec import (
     Accumulator,
@@ -129,6 +130,10 @@ class Update:
 
     def after_step(self) -> None:
         """Change the weights after the optimiser's step."""
+
+    def one_pass(self, optimiser: Optimizer) -> Callable[[], None] | None:
+        """Return what makes the optimiser's next step and all around it at once; None: it is made step by step."""
+        return None
 
     def end(self) -> None:
         """Release what only training needed."""
