@@ -150,8 +150,7 @@ class Learner:
         held = self._held_out_loss(work)
         flops = self._merge(work)
         gained = None if held is None else gain(held, mean_loss(self, self._held_out))
-        offer = self._offer(work)
-        before = self._row() if measure else None
+        offer, before = self._offer(work), row_of(self.schema, self.model) if measure else None
         with self._noise.own():
             loss, steps = self.local.run(self._optimiser, self.update, self._batches, self.events + 1)
         self.frozen.check()
@@ -159,7 +158,7 @@ class Learner:
         if not all_finite(self._home if encode else self.frozen.trained):
             raise DivergenceError(f"{self.client}, event {self.events}: weights are not finite after its last step")
         payloads = self.encode(work.towards, work.gives, offer) if encode else {}
-        after = self._row() if measure else None
+        after = row_of(self.schema, self.model) if measure else None
         return Outcome(
             payloads=payloads,
             loss=loss,
@@ -288,13 +287,14 @@ class Learner:
         """Return the loss on what is held out, if anything is, and there are messages that might change it."""
         return mean_loss(self, self._held_out) if self._held_out is not None and work.models else None
 
-    def _row(self) -> torch.Tensor:
-        return row_of(self.schema, self.model)
-
     def _distortion(self, payloads: Payloads, row: torch.Tensor) -> float | None:
-        """Return how far what is sent is from the model, if a model is."""
-        if 0 not in payloads or not self.update.sends_models:
+        """Return how far what is sent is from the model, if a model is; the model's `row` is used up."""
+        if (payload := payloads.get(0)) is None or not self.update.sends_models:
             return None
-        sent = Accumulator.zeros(self.schema, self.device)
-        self.add(payloads[0], 1, sent)
-        return float(sent.total.sub_(row).norm())
+        if payload.reference is None and self.update.codecs()[0].feedback:  # taken off, as when it was encoded
+            payload.codec.add(self.schema, payload.body, -1, Accumulator(self.schema, row))
+        else:
+            sent = Accumulator.zeros(self.schema, self.device)
+            self.add(payload, 1, sent)
+            row = sent.total.sub_(row)
+        return float(row.norm())
