@@ -18,8 +18,8 @@ from pushcen.learning.one_pass import one_pass
 from pushcen.learning.pull import Pull, Pulls
 from pushcen.learning.training import TrainingOptions
 from pushcen.learning.untrained import UntrainedZeros, nearly_all
-from pushcen.learning.update import Update, named, part_of
-from pushcen.learning.work import State
+from pushcen.learning.update import Update
+from pushcen.learning.work import State, named, part_of
 
 
 class CentroidUpdate(Update):

@@ -17,8 +17,8 @@ from pushcen.learning.mistakes import form_of, told
 from pushcen.learning.noise import GENERATOR
 from pushcen.learning.outputs import IGNORED
 from pushcen.learning.task import Task
-from pushcen.learning.update import CodedUpdate, LossOf, part_of
-from pushcen.learning.work import State
+from pushcen.learning.update import CodedUpdate, LossOf
+from pushcen.learning.work import State, part_of
 from pushcen.locate import locate
 
 _LEAST = 1e-6  # that losses of distillation are divided by

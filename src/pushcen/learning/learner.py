@@ -27,8 +27,8 @@ from pushcen.learning.samples import Samples
 from pushcen.learning.snapshot import Snapshot
 from pushcen.learning.task import Task
 from pushcen.learning.training import TrainingOptions
-from pushcen.learning.update import Update, named, part_of
-from pushcen.learning.work import OFFER, Outcome, Payloads, Score, State, Work
+from pushcen.learning.update import Update
+from pushcen.learning.work import OFFER, Outcome, Payloads, Score, State, Work, named, part_of
 from pushcen.memory import keep_freed_memory
 
 

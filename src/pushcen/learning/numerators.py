@@ -12,8 +12,8 @@ from torch import nn
 from pushcen.codec import Accumulator, Codec, Payload, Reference, WithMass, decode_row, encode_row
 from pushcen.errors import OptionError
 from pushcen.learning.rows import row_of, trained_places, write_row
-from pushcen.learning.update import Update, named, part_of
-from pushcen.learning.work import Payloads, State, Work
+from pushcen.learning.update import Update
+from pushcen.learning.work import Payloads, State, Work, named, part_of
 
 Rows = dict[str, torch.Tensor]
 """A row of float32 for each client that has sent something, by name."""

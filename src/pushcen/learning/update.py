@@ -284,22 +284,3 @@ def codec_named(name: str) -> Codec:
         return kind()
     except TypeError as error:
         raise OptionError(f"codec = {name!r}: each of its options must have a default: {error}") from None
-
-
-def named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Put a prefix before every name.
-
-    >>> list(named("model", {"fc.weight": torch.zeros(1)}))
-    ['model.fc.weight']
-    """
-    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
-
-
-def part_of(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Take out what `named` put in.
-
-    >>> list(part_of("model", {"model.fc.weight": torch.zeros(1), "other": torch.zeros(1)}))
-    ['fc.weight']
-    """
-    start = f"{prefix}."
-    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

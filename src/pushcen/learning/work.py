@@ -1,4 +1,4 @@
-"""What goes into a learner's compute event and what comes out. Plain facts, with no behaviour."""
+"""What goes into a learner's compute event and what comes out of it, and the state that is kept. Plain facts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,3 +89,22 @@ class State(NamedTuple):
 
     tensors: dict[str, torch.Tensor]
     plain: dict[str, Any]
+
+
+def named(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Put a prefix before every name.
+
+    >>> list(named("model", {"fc.weight": torch.zeros(1)}))
+    ['model.fc.weight']
+    """
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def part_of(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Take out what `named` put in.
+
+    >>> list(part_of("model", {"model.fc.weight": torch.zeros(1), "other": torch.zeros(1)}))
+    ['fc.weight']
+    """
+    start = f"{prefix}."
+    return {name.removeprefix(start): tensor for name, tensor in tensors.items() if name.startswith(start)}

@@ -12,7 +12,7 @@ from pushcen.config import Config, load_config
 from pushcen.errors import RunError
 from pushcen.folder import Folder
 from pushcen.learning import Learner, State
-from pushcen.learning.update import part_of
+from pushcen.learning.work import part_of
 from pushcen.runs.run import Run
 from pushcen.simulation import Quiet, checkpoint
 from pushcen.simulation.executors import Host, MakeLearner, start
