@@ -1,8 +1,7 @@
 """Adam's step without what PyTorch looks into before each, which takes half as long as the step of a small model."""
 
-import itertools
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.optim import Optimizer
@@ -28,47 +27,26 @@ def quick(theirs: Callable[[Any], Any], *, decoupled: bool = False) -> Callable[
     """
 
     def step(self: Optimizer) -> None:
-        groups = ready(self, decoupled)
-        if groups is None:
+        ready = [_rows(options, self.state) for options in self.param_groups]
+        if None in ready:
             theirs(self)
             return
         with torch.no_grad():
-            for group in groups:
-                if group.rows[0]:
-                    count(group.rows[4])
-                    run(group, group.rows)
+            for options, rows in zip(self.param_groups, ready, strict=True):
+                if rows and rows[0]:
+                    _run(options, *rows, decoupled=options.get("decoupled_weight_decay", decoupled))
 
-    step.decoupled = decoupled  # type: ignore[attr-defined]
+    step.is_adam = True  # type: ignore[attr-defined]
     return step
 
 
-class Ready(NamedTuple):
-    """A group of an optimiser's parameters, as the kernel takes them."""
+def is_quick(optimiser: Optimizer) -> bool:
+    """Return whether an optimiser's step is one that `quick` has made, and nobody has put another in its place.
 
-    options: Mapping[str, Any]
-    rows: Rows
-    """Weights, gradients, moments and numbers of steps, of all that have a gradient."""
-    decoupled: bool
-    """Whether weights decay apart from the gradient."""
-
-
-def ready(optimiser: Optimizer, decoupled: bool | None = None) -> list[Ready] | None:
-    """Return an optimiser's groups; None if it is not one whose step `quick` made, or is to make no quick one now.
-
-    >>> ready(torch.optim.SGD([torch.zeros(1)])) is None
-    True
+    >>> is_quick(torch.optim.Adam([torch.zeros(1)]))
+    False
     """
-    if decoupled is None:
-        own = None if "step" in vars(optimiser) else getattr(type(optimiser).step, "decoupled", None)
-        if own is None:
-            return None
-        decoupled = own
-    groups = []
-    for options in optimiser.param_groups:
-        if (rows := _rows(options, optimiser.state)) is None:
-            return None
-        groups.append(Ready(options, rows, options.get("decoupled_weight_decay", decoupled)))
-    return groups
+    return getattr(type(optimiser).step, "is_adam", False) and "step" not in vars(optimiser)
 
 
 def _rows(options: Mapping[str, Any], state: MutableMapping[Any, Any]) -> Rows | None:
@@ -110,10 +88,11 @@ def _begin(options: Mapping[str, Any], state: MutableMapping[Any, Any], weight: 
     return state[weight]
 
 
-def run(group: Ready, rows: Rows) -> None:
-    """Run the kernel on some rows of a group, whose steps are counted."""
-    kernel: Any = torch._fused_adamw_ if group.decoupled else torch._fused_adam_
-    options, (weights, gradients, means, squares, steps) = group.options, rows
+def _run(
+    options: Mapping[str, Any], weights: Any, gradients: Any, means: Any, squares: Any, steps: Any, *, decoupled: bool
+) -> None:
+    kernel: Any = torch._fused_adamw_ if decoupled else torch._fused_adam_
+    torch._foreach_add_(steps, 1)
     first, second = options["betas"]
     kernel(
         weights,
@@ -130,15 +109,3 @@ def run(group: Ready, rows: Rows) -> None:
         amsgrad=False,
         maximize=options["maximize"],
     )
-
-
-def count(steps: list[torch.Tensor]) -> None:
-    """Add one to each number of steps: at once where they lie at equal distances in one block, as they mostly do."""
-    places = [one.data_ptr() for one in steps]
-    gap = places[1] - places[0] if len(places) > 1 else 0
-    block = steps[0].untyped_storage()
-    inside = gap > 0 and places[-1] < block.data_ptr() + block.nbytes()
-    if inside and all(after - before == gap for before, after in itertools.pairwise(places)):
-        torch.as_strided(steps[0], (len(steps),), (gap // steps[0].element_size(),)).add_(1)
-    else:
-        torch._foreach_add_(steps, 1)

@@ -170,11 +170,11 @@ class CentroidUpdate(Update):
             with unseen():
                 self._pulls.mask()
 
-    def one_pass(self, optimiser: Optimizer) -> Callable[[], None] | None:
-        """Return Adam's step with pull and mask, unless a subclass has other ways of these."""
+    def one_pass(self, optimiser: Optimizer) -> Callable[[], bool] | None:
+        """Return Adam's steps with pull and mask, unless a subclass has other ways of these."""
         own = (type(self).before_step, type(self).after_step)
         usual = own == (CentroidUpdate.before_step, CentroidUpdate.after_step)
-        return one_pass(self._pulls, optimiser) if self._masked and usual else None
+        return one_pass(self._pulls, optimiser, mask=self._masked) if usual else None
 
     def end(self) -> None:
         """Release indices and anchors."""

@@ -43,6 +43,7 @@ class EventOptimiser:
         self._optimiser, self._update, self._trained = optimiser, update, trained
         self._clip, self._schedule = training.clip, None if training.schedule.flat else training.schedule
         self._client, self._event, self._planned = client, event, planned
+        self._one_pass: Callable[[], bool] | None = None
         self.steps = 0
         """How many there were in this event."""
 
@@ -70,19 +71,23 @@ class EventOptimiser:
         if self._clip:
             clip_grad_norm_(self._trained, self._clip)
         with unseen():
-            together = self._update.one_pass(self._optimiser)
-        if together is None:
-            self._update.before_step()
+            if not self.steps:
+                self._one_pass = self._update.one_pass(self._optimiser)
+            together = self._one_pass is not None and self._one_pass()
+        if not together:
+            self._step_by_step()
+        self.steps += 1
+
+    def _step_by_step(self) -> None:
+        self._update.before_step()
         try:
             with unseen():
-                (together or self._optimiser.step)()
+                self._optimiser.step()
                 if not self.steps:  # by now it remembers all that it will
                     move_apart(remembered(self._optimiser))
         except Exception as error:  # such as that of most optimisers on sparse gradients
             raise TaskError(f"{self.where}: {type(self._optimiser).__name__}: {error}") from error
-        if together is None:
-            self._update.after_step()
-        self.steps += 1
+        self._update.after_step()
 
 
 class Batches:

@@ -5,7 +5,7 @@ operations. Where a try shows that this PyTorch, on this processor, rounds elsew
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,13 @@ from numba.extending import intrinsic
 from torch.optim import Optimizer
 
 from pushcen.codec.jit import kernel
-from pushcen.learning.adam import Ready, count, ready, run
+from pushcen.learning.adam import is_quick
 from pushcen.learning.optimiser import optimiser_class
 from pushcen.learning.optimiser_state import remembered
 from pushcen.learning.pull import Pull, Pulls, as_bytes, as_floats, is_plain
 
-_WIDTH = 16  # so many numbers PyTorch takes at a time, or 8; what is left over it rounds in another order
+_WIDTH = 8  # so many numbers PyTorch takes at a time; what is left over it rounds in another order
 _BLOCK = 512  # numbers that stay in the innermost cache
-_NUMBERS = 7  # of each layer: see `_numbers`
-_Place = tuple[int, Ready, int]  # a layer, and where its parameter is: the group, and the number in there
 
 
 def _multiply_add(_typing, _first, _second, _third):  # type: ignore[no-untyped-def]
@@ -37,116 +35,149 @@ _fma: Any = intrinsic(_multiply_add)  # rounds once
 
 
 @kernel
-def _pass(places, numbers, zeros, pulled):  # type: ignore[no-untyped-def]
+def _pass(places, zeros, numbers, pulled):  # type: ignore[no-untyped-def]
     for layer in range(zeros.size):
-        size, zero = int(places[layer, 0]), zeros[layer]
-        all_weights, all_indices = carray(as_floats(places[layer, 1]), size), carray(as_bytes(places[layer, 2]), size)
-        anchors, gradients = carray(as_floats(places[layer, 3]), size), carray(as_floats(places[layer, 4]), size)
-        means, squares = carray(as_floats(places[layer, 5]), size), carray(as_floats(places[layer, 6]), size)
-        strength, first, second, other, root, eps, rate = numbers[layer]
+        size, zero, moves, masks = int(places[layer, 0]), zeros[layer], places[layer, 7] != 0, places[layer, 1] != 0
+        all_indices, anchors = carray(as_bytes(places[layer, 1]), size), carray(as_floats(places[layer, 2]), size)
+        all_weights, means = carray(as_floats(places[layer, 3]), size), carray(as_floats(places[layer, 4]), size)
+        squares, steps = carray(as_floats(places[layer, 5]), size), carray(as_floats(places[layer, 6]), 1)
+        gradients = carray(as_floats(places[layer, 7]), size)
+        lr, beta, beta2 = numbers[layer, 0], numbers[layer, 1], numbers[layer, 2]
+        eps, strength = np.float32(numbers[layer, 3]), np.float32(numbers[layer, 4])
+        count = 1.0
+        if moves:
+            steps[0] += np.float32(1)
+            count = np.float64(steps[0])
+        first, second, other = np.float32(1 - beta), np.float32(beta2), np.float32(1 - beta2)
+        root, rate = np.float32(np.sqrt(1 - beta2**count)), np.float32(-(lr / (1 - beta**count)))
         for begin in range(0, size, _BLOCK):
             end = min(begin + _BLOCK, size)
             weights, indices, anchor = all_weights[begin:end], all_indices[begin:end], anchors[begin:end]
             gradient, mean, square = gradients[begin:end], means[begin:end], squares[begin:end]
-            for i in range(weights.size):
-                pulled[i] = gradient[i] + strength * (weights[i] - anchor[i])
-            for i in range(weights.size):
-                mean[i] = _fma(first, pulled[i] - mean[i], mean[i])
-            for i in range(weights.size):
-                square[i] = _fma(other * pulled[i], pulled[i], square[i] * second)
-            for i in range(weights.size):
-                weights[i] = weights[i] + rate * mean[i] / (np.sqrt(square[i]) / root + eps)
-            for i in range(weights.size):
-                weights[i] = np.float32(0) if indices[i] == zero else weights[i]
+            whole = weights.size - weights.size % _WIDTH
+            if moves:
+                if strength:
+                    for i in range(weights.size):
+                        pulled[i] = gradient[i] + strength * (weights[i] - anchor[i])
+                else:
+                    pulled[: weights.size] = gradient
+                for i in range(weights.size):
+                    mean[i] = _fma(first, pulled[i] - mean[i], mean[i])
+                for i in range(whole):
+                    square[i] = _fma(other * pulled[i], pulled[i], square[i] * second)
+                for i in range(whole, weights.size):
+                    square[i] = _fma(square[i], second, other * pulled[i] * pulled[i])
+                for i in range(weights.size):
+                    weights[i] = weights[i] + rate * mean[i] / (np.sqrt(square[i]) / root + eps)
+            if masks:
+                for i in range(weights.size):
+                    weights[i] = np.float32(0) if indices[i] == zero else weights[i]
 
 
-def one_pass(pulls: Pulls, optimiser: Optimizer) -> Callable[[], None] | None:
-    """Return what makes the next step of an Adam with pull and mask; None if that is nothing for one pass.
+class OnePass:
+    """The steps of one event. What lies where is looked up once, and again if something has been moved since.
 
     >>> weights = torch.nn.Parameter(torch.ones(64))
     >>> pulls = Pulls([Pull(weights, torch.zeros(64, dtype=torch.uint8), torch.ones(2), zero=1, strength=0.5)])
-    >>> one_pass(pulls, torch.optim.SGD([weights])) is None
+    >>> weights.grad = torch.ones(64)
+    >>> OnePass(pulls, optimiser_class("adam")([weights], fused=True)).step()  # PyTorch makes what Adam remembers
+    False
+    """
+
+    def __init__(self, pulls: Pulls, optimiser: Optimizer, *, mask: bool = True) -> None:
+        self._pulls, self._optimiser, self._mask = pulls, optimiser, mask
+        self._parameters: list[torch.Tensor] = []
+        self._idle: list[torch.Tensor] = []  # those of which Adam remembers nothing, as they have had no gradient
+        self._written: list[torch.Tensor] = []
+        self._where: list[int] = []  # these lay when they were looked up
+        self._room = np.empty(_BLOCK, np.float32)
+
+    def step(self) -> bool:
+        """Make a step with pull and mask; return whether it was made, or is nothing for one pass."""
+        if (not self._where or self._has_moved()) and not self._look_up():
+            return False
+        gradients = [one.grad for one in self._parameters]
+        if not all(one is None or is_plain(one) for one in gradients):
+            return False
+        at = 0
+        for options in self._optimiser.param_groups:
+            if _rounds_otherwise(options):
+                return False
+            begin, at = at, at + len(options["params"])
+            self._numbers[begin:at, :4] = options["lr"], *options["betas"], options["eps"]
+        self._places[:, 7] = [0 if one is None else one.data_ptr() for one in gradients]
+        _pass(self._places, self._zeros, self._numbers, self._room)
+        return True
+
+    def _has_moved(self) -> bool:
+        moved = [one.data_ptr() for one in self._written] != self._where
+        return moved or any(one.grad is not None for one in self._idle)
+
+    def _look_up(self) -> bool:
+        """Find all that a step works on; return whether the kernel can take it."""
+        self._where = []
+        layers = {id(layer.parameter): layer for layer in self._pulls.layers}
+        parameters = [one for options in self._optimiser.param_groups for one in options["params"]]
+        idle, written, places, zeros, strengths = [], list[torch.Tensor](), [], [], []
+        for one in parameters:
+            memory, layer = self._optimiser.state.get(one), layers.pop(id(one), None)
+            if memory:
+                new = [one, memory["exp_avg"], memory["exp_avg_sq"], memory["step"]]
+            elif one.grad is None:
+                new = [one]
+                idle.append(one)
+            else:  # PyTorch makes what it remembers
+                return False
+            if not (one.numel() and all(map(is_plain, new))) or not (layer is None or layer.holds(one)):
+                return False
+            written += new
+            still = [0, 0] if layer is None else [layer.indices.data_ptr() * self._mask, layer.anchor.data_ptr()]
+            places.append([one.numel(), *still, *(part.data_ptr() for part in new), *[0] * (5 - len(new))])
+            zeros.append(0 if layer is None else layer.zero)
+            strengths.append(0.0 if layer is None else layer.strength)
+        if layers:  # of what the optimiser does not train
+            return False
+        self._parameters, self._idle, self._written = parameters, idle, written
+        self._places, self._zeros = np.array(places, np.uintp), np.array(zeros, np.uint8)
+        self._numbers = np.array([[0.0] * 4 + [strength] for strength in strengths])
+        self._where = [one.data_ptr() for one in written]
+        return True
+
+
+def one_pass(pulls: Pulls, optimiser: Optimizer, *, mask: bool) -> Callable[[], bool] | None:
+    """Return `OnePass.step` for an event; None if this is no Adam of `optimiser_class`, or would not be exact here.
+
+    >>> one_pass(Pulls(), torch.optim.SGD([torch.zeros(1)]), mask=True) is None
     True
     """
-    groups = ready(optimiser)
-    if groups is None or not any(map(_fits, pulls.plain)) or not is_exact():
-        return None
-    return functools.partial(_step, pulls, groups)
+    return OnePass(pulls, optimiser, mask=mask).step if is_quick(optimiser) and is_exact() else None
+
+
+def _rounds_otherwise(options: Mapping[str, Any]) -> bool:
+    """Return whether PyTorch makes a step with such options by another kernel, or in another order."""
+    other = options["weight_decay"] or options["maximize"] or options["amsgrad"] or not options["fused"]
+    return bool(other) or options["betas"][0] <= 0.5
 
 
 @functools.cache
 def is_exact() -> bool:
     """Return whether one pass gives the same bits as three, here and with this PyTorch; it is tried once."""
     draw = torch.Generator().manual_seed(1)
-    start, gradient, table = (torch.randn(size, generator=draw) for size in (3 * _WIDTH, 3 * _WIDTH, 32))
-    indices = torch.randint(32, (3 * _WIDTH,), generator=draw, dtype=torch.uint8)
+    size = 6 * _WIDTH + 5
+    start, gradient, table = (torch.randn(count, generator=draw) for count in (size, size, 32))
+    indices = torch.randint(32, (size,), generator=draw, dtype=torch.uint8)
     ends = []
     for together in (True, False):
         weights = torch.nn.Parameter(start.clone())
         kind: Any = optimiser_class("adam")
         optimiser = kind([weights], fused=True)
         pulls = Pulls([Pull(weights, indices, table, zero=3, strength=0.1)])
+        steps = OnePass(pulls, optimiser)
         for _ in range(4):
             weights.grad = gradient.clone()
-            groups = ready(optimiser)
-            if together and groups is not None:
-                _step(pulls, groups)
-            else:
+            if not (together and steps.step()):
                 pulls.add_gradients()
                 optimiser.step()
                 pulls.mask()
         ends.append([weights.detach(), *remembered(optimiser)])
     return all(map(torch.equal, *ends))
-
-
-def _fits(layer: Pull) -> bool:
-    return layer.strength > 0 and layer.weights.numel() % _WIDTH == 0
-
-
-def _step(pulls: Pulls, groups: Sequence[Ready]) -> None:
-    layers = {id(layer.parameter): number for number, layer in enumerate(pulls.plain) if _fits(layer)}
-    taken: list[_Place] = []
-    with torch.no_grad():
-        others = []
-        for group in groups:
-            if group.rows[0]:
-                count(group.rows[4])
-            chosen = [_layer(layers, group, at) for at in range(len(group.rows[0]))]
-            taken += [(layer, group, at) for at, layer in enumerate(chosen) if layer is not None]
-            rest = [at for at, layer in enumerate(chosen) if layer is None]
-            others.append([[row[at] for at in rest] for row in group.rows])
-        pulls.take(layer for layer, _, _ in taken)
-        pulls.add_gradients()
-        _run(pulls, taken)
-        for group, rows in zip(groups, others, strict=True):
-            if rows[0]:
-                run(group, rows)
-        pulls.mask()
-        pulls.take(())
-
-
-def _layer(layers: Mapping[int, int], group: Ready, at: int) -> int | None:
-    """Return the layer of a group's parameter, if its step can be made in one pass."""
-    options = group.options
-    if options["weight_decay"] or options["maximize"] or options["betas"][0] <= 0.5:  # which rounds in another order
-        return None
-    layer = layers.get(id(group.rows[0][at]))
-    return layer if layer is not None and all(is_plain(row[at]) for row in group.rows[1:4]) else None
-
-
-def _run(pulls: Pulls, taken: Sequence[_Place]) -> None:
-    places, numbers = np.empty((len(taken), 7), np.uintp), np.empty((len(taken), _NUMBERS), np.float32)
-    zeros = np.empty(len(taken), np.uint8)
-    for to, (number, group, at) in enumerate(taken):
-        layer, (_, gradients, means, squares, steps) = pulls.plain[number], group.rows
-        places[to, :4] = pulls.places[number]
-        places[to, 4:] = gradients[at].data_ptr(), means[at].data_ptr(), squares[at].data_ptr()
-        numbers[to], zeros[to] = _numbers(layer.strength, group.options, float(steps[at])), layer.zero
-    _pass(places, numbers, zeros, np.empty(_BLOCK, np.float32))
-
-
-def _numbers(strength: float, options: Mapping[str, Any], steps: float) -> tuple[float, ...]:
-    """Return what the step needs beside tensors, computed as PyTorch does it."""
-    first, second = options["betas"]
-    rate = options["lr"] / (1 - first**steps)
-    return strength, 1 - first, second, 1 - second, (1 - second**steps) ** 0.5, options["eps"], -rate

@@ -4,7 +4,7 @@ The regulariser's gradient is known, so it needs no autograd, and each pass runs
 layers in one call: each call lets another thread have the interpreter, for which this one may have to wait after it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,10 +45,8 @@ def _pull(places, gradients, strengths):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mask(places, zeros, taken):  # type: ignore[no-untyped-def]
+def _mask(places, zeros):  # type: ignore[no-untyped-def]
     for layer in range(zeros.size):
-        if taken[layer]:
-            continue
         size, zero = int(places[layer, 0]), zeros[layer]
         weights, indices = carray(as_floats(places[layer, 1]), size), carray(as_bytes(places[layer, 2]), size)
         for i in range(size):
@@ -88,6 +86,10 @@ class Pull:
         """Set the weights of index `zero` to zero, by torch's operations."""
         self.weights.masked_fill_(self.indices == self.zero, 0.0)
 
+    def holds(self, parameter: torch.Tensor) -> bool:
+        """Return whether the compiled passes take it, and its weights are still the parameter's."""
+        return self.plain and self.weights.data_ptr() == parameter.data_ptr()
+
     def pruned(self) -> int:
         """Count the weights that are held at zero."""
         if self.plain:
@@ -124,40 +126,32 @@ class Pulls:
 
     def __init__(self, layers: Sequence[Pull] = ()) -> None:
         self.layers = layers
-        self.plain = [layer for layer in layers if layer.plain]
-        """Those that the compiled passes take."""
+        self._plain = [layer for layer in layers if layer.plain]
         self._others = [layer for layer in layers if not layer.plain]
-        tensors = [(layer.weights, layer.indices, layer.anchor) for layer in self.plain]
+        tensors = [(layer.weights, layer.indices, layer.anchor) for layer in self._plain]
         places = [[three[0].numel(), *(one.data_ptr() for one in three)] for three in tensors]
-        self.places = np.array(places, np.uintp).reshape(-1, 4)  # the layers keep what is there
-        """Of each of them its size, and where its weights, indices and anchor are."""
-        self._taken = np.zeros(len(self.plain), np.bool_)
-        self._gradients = np.zeros(len(self.plain), np.uintp)
-        self._strengths = np.array([layer.strength for layer in self.plain], np.float32)
-        self._zeros = np.array([layer.zero for layer in self.plain], np.uint8)
-
-    def take(self, layers: Iterable[int]) -> None:
-        """Leave these of the `plain` ones out, by number, until this is said again: somebody else sees to them."""
-        self._taken[:] = False
-        self._taken[list(layers)] = True
+        self._places = np.array(places, np.uintp).reshape(-1, 4)  # the layers keep what is there
+        self._gradients = np.zeros(len(self._plain), np.uintp)
+        self._strengths = np.array([layer.strength for layer in self._plain], np.float32)
+        self._zeros = np.array([layer.zero for layer in self._plain], np.uint8)
 
     def add_gradients(self) -> None:
         """Add the regulariser's gradient to that of each parameter that has one."""
         slow = list(self._others)
-        for at, layer in enumerate(self.plain):
-            gradient = layer.parameter.grad if layer.strength and not self._taken[at] else None
+        for at, layer in enumerate(self._plain):
+            gradient = layer.parameter.grad if layer.strength else None
             self._gradients[at] = 0
             if gradient is not None and is_plain(gradient):
                 self._gradients[at] = gradient.data_ptr()
             elif gradient is not None:
                 slow.append(layer)
-        _pull(self.places, self._gradients, self._strengths)
+        _pull(self._places, self._gradients, self._strengths)
         for layer in slow:
             layer.add_gradient()
 
     def mask(self) -> None:
         """Set the weights that are held at zero to zero."""
-        _mask(self.places, self._zeros, self._taken)
+        _mask(self._places, self._zeros)
         for layer in self._others:
             layer.mask()
 
@@ -168,4 +162,4 @@ def is_plain(tensor: torch.Tensor) -> bool:
     >>> is_plain(torch.zeros(2, 3)), is_plain(torch.zeros(2, 3).T)
     (True, False)
     """
-    return tensor.device.type == "cpu" and tensor.dtype == torch.float32 and tensor.is_contiguous()
+    return tensor.is_cpu and tensor.dtype is torch.float32 and tensor.is_contiguous()

@@ -131,8 +131,8 @@ class Update:
     def after_step(self) -> None:
         """Change the weights after the optimiser's step."""
 
-    def one_pass(self, optimiser: Optimizer) -> Callable[[], None] | None:
-        """Return what makes the optimiser's next step and all around it at once; None: it is made step by step."""
+    def one_pass(self, optimiser: Optimizer) -> Callable[[], bool] | None:
+        """Return what makes a step of this event and both hooks at once, and whether it has; None if nothing does."""
         return None
 
     def end(self) -> None:
