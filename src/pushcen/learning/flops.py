@@ -11,7 +11,7 @@ from torch.utils.flop_counter import flop_registry
 
 from pushcen.memory import held_once
 
-_known: dict[Any, float] = {}  # a property of the model's structure and the batch, so all clients share it
+_known: dict[Any, dict[Any, float]] = {}  # by the model's structure, then by the batch: all clients share it
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -57,15 +57,15 @@ class StepCost:
         self.total = 0.0
         own = getattr(getattr(fit, "func", fit), "__code__", type(fit))  # a partial's, a method's, a function's own
         forms = ((p.shape, p.requires_grad) for p in model.parameters())
-        self._model = held_once((repr(model), own, *forms))
+        self._known = _known.setdefault(held_once((repr(model), own, *forms)), {})
 
     def run(self, shape: Any, step: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a step on a batch of this shape, and add its cost."""
-        known = _known.get((self._model, shape))
+        known = self._known.get(shape)
         if known is None:
             with _Counter() as counter:
                 result = step()
-            known = _known[self._model, shape] = counter.total
+            known = self._known[shape] = counter.total
         else:
             result = step()
         self.total += known
@@ -74,13 +74,13 @@ class StepCost:
     @contextmanager
     def counting(self, shape: Any) -> Iterator[None]:
         """Add the cost of what runs in here, a user's own step on a batch of this shape."""
-        known = _known.get((self._model, shape))
+        known = self._known.get(shape)
         if known is None:
             counter = _Counter()
             try:
                 with counter:
                     yield
-                _known[self._model, shape] = counter.total
+                self._known[shape] = counter.total
             finally:
                 self.total += counter.total
         else:

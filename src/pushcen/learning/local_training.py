@@ -98,7 +98,7 @@ class LocalTraining:
             with blaming(where, ()):
                 inputs, targets = self.on_device(self._gather(piece))
             with blaming(where, self._trained, (inputs, targets)):
-                backward = partial(self._backward, inputs, targets, len(piece) / len(rows))
+                backward = partial(self._backward, inputs, targets, piece.shape[0] / rows.shape[0])
                 value = float(self.cost.run(shape_of(inputs), backward))
             self._check_finite(value, where, (inputs, targets))
             total += value

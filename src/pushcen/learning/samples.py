@@ -173,7 +173,9 @@ def to_device(batch: Any, device: torch.device, number: torch.dtype = torch.floa
     {'a': [tensor([0.])]}
     """
     if isinstance(batch, torch.Tensor):
-        return batch.to(device, number if batch.dtype == torch.float64 else batch.dtype, non_blocking=True)
+        kind = number if batch.dtype == torch.float64 else batch.dtype
+        there = batch.device == device and batch.dtype == kind
+        return batch if there else batch.to(device, kind, non_blocking=True)
     if isinstance(batch, dict):
         return {key: to_device(value, device, number) for key, value in batch.items()}
     if isinstance(batch, tuple | list):
