@@ -3,9 +3,10 @@
 A single worker is no thread of its own: what is asked for is done at once, and nobody is woken for it.
 """
 
+import math
 import threading
 from collections.abc import Sequence
-from queue import SimpleQueue
+from queue import PriorityQueue
 from typing import Any
 
 import torch
@@ -33,13 +34,16 @@ class ThreadTask(Ticket):
 
 
 class Threads:
-    """Runs each client's tasks in order, and a task when its inputs are there; whatever is ready, on any thread."""
+    """Runs each client's tasks in order, and a task when its inputs are there, on any thread.
+
+    Of what is ready the first that was asked for is next: others wait for that, and at the end nobody for one alone.
+    """
 
     def __init__(self, host: Host, workers: int) -> None:
         self._host = host
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)
-        self._ready: SimpleQueue[ThreadTask | None] = SimpleQueue()
+        self._ready: PriorityQueue[tuple[float, ThreadTask | None]] = PriorityQueue()
         self._chains: dict[int, ThreadTask] = {}  # the last task of each client that has one waiting or running
         self._awaited: ThreadTask | None = None
         self._keys = 0
@@ -71,7 +75,7 @@ class Threads:
             task.missing -= 1
             ready = not task.missing
         if ready:
-            self._ready.put(task)
+            self._ready.put((task.key, task))
         return task
 
     def wait(self, ticket: ThreadTask) -> Any:
@@ -112,14 +116,14 @@ class Threads:
             while not self._ready.empty():
                 self._ready.get_nowait()
         for _ in self._threads:
-            self._ready.put(None)
+            self._ready.put((math.inf, None))
         for thread in self._threads:
             thread.join()
         torch.set_num_threads(self._torch_threads)
 
     def _work(self) -> None:
         torch.set_num_threads(1)
-        while (task := self._ready.get()) is not None:
+        while (task := self._ready.get()[1]) is not None:
             self._run(task)
             del task  # or its product would stay until the next task comes
 
@@ -149,7 +153,7 @@ class Threads:
             if self._awaited is task:
                 self._wake.notify()
         for waiter in ready:
-            self._ready.put(waiter)
+            self._ready.put((waiter.key, waiter))
 
     def _compute(self, task: ThreadTask) -> None:
         """Run a task's jobs, unless what it builds upon has failed: then it has failed, too."""
