@@ -124,6 +124,11 @@ class Centroids(Codec, plain_name="centroids"):
             if highest >= self.clusters:
                 raise PayloadError(f"{entry.name} has index {highest}, beyond its {self.clusters} centroids")
 
+    def looks_at(self, schema: Schema) -> int:
+        """Return how many bytes of a body `check` looks at: where every index is one of a centroid, not at indices."""
+        packed = schema.packed(self.bits).size if self.clusters == 1 << self.bits else 0
+        return self.size(schema) - packed
+
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:
         """Add `weight` times the decoded model, one pass over the packed indices."""
         tables, plain, zeros, packed = self._sections(schema, body)

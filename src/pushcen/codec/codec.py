@@ -112,6 +112,10 @@ class Codec:
         """Refuse a body of the right length that no encoder makes: whatever passes is added without a look."""
         raise NotImplementedError
 
+    def looks_at(self, schema: Schema) -> int:
+        """Return how many bytes of a body `check` looks at."""
+        return self.size(schema)
+
     def add(self, schema: Schema, body: Bytes, weight: Weight, into: Accumulator) -> None:
         """Add `weight` times the numbers of the body to `into.total`."""
         raise NotImplementedError

@@ -18,7 +18,7 @@ from pushcen.codec.numba_kernels import Bytes
 from pushcen.codec.reference import Reference
 from pushcen.codec.registry import codec_of
 from pushcen.codec.schema import Entry, Schema
-from pushcen.codec.wire import HEADER, NO_REFERENCE, Header, read_header, write_header
+from pushcen.codec.wire import HEADER, NO_REFERENCE, Header, Incoming, read_header, write_header
 from pushcen.errors import OptionError, PayloadError
 
 _NONE: Mapping[bytes, Reference] = MappingProxyType({})
@@ -38,7 +38,7 @@ class Payload:
     """That model, if it is at hand: it stays as long as the message does."""
 
     @classmethod
-    def parse(cls, data: bytes, schema: Schema, references: Mapping[bytes, Reference] = _NONE) -> "Payload":
+    def parse(cls, data: bytes | Incoming, schema: Schema, references: Mapping[bytes, Reference] = _NONE) -> "Payload":
         """Check bytes from anywhere, before anything large is allocated; refuse them whole with a `PayloadError`.
 
         `references` are models, by fingerprint, that it may be the difference to.
@@ -47,18 +47,7 @@ class Payload:
         Traceback (most recent call last):
         pushcen.errors.PayloadError: a payload of 4 bytes is cut off: the header alone has 56
         """
-        data = bytes(data)  # what was checked cannot change any more; no copy if it is bytes already
-        header = read_header(data)
-        if header.schema != schema.fingerprint:
-            raise PayloadError(
-                f"the payload is for schema {header.schema.hex()} and this model has {schema.fingerprint.hex()}: "
-                "compare both sides' `print(Schema.of(model))`"
-            )
-        body = np.frombuffer(data, np.uint8)[HEADER:]
-        codec = codec_of(header, body)
-        body = body[len(codec.mark) :]
-        if body.size != codec.size(schema):
-            raise PayloadError(f"the body has {body.size} bytes; {codec} with this schema has {codec.size(schema)}")
+        data, header, codec, body = _opened(data, schema)
         codec.check(schema, body)
         reference = None if header.reference == NO_REFERENCE else header.reference
         return cls(data, schema, codec, reference, None if reference is None else references.get(reference))
@@ -75,6 +64,12 @@ class Payload:
 
     def __len__(self) -> int:
         return len(self.data)
+
+
+def bytes_to_check(data: Incoming, schema: Schema) -> int:
+    """Return how many bytes `Payload.parse` looks at, beside the header; refuse what it refuses by that."""
+    _, _, codec, _ = _opened(data, schema)
+    return codec.looks_at(schema)
 
 
 def encode(
@@ -199,6 +194,24 @@ def read_reference(payload: Payload) -> Reference:
 
 
 _READ: WeakKeyDictionary[Payload, Reference] = WeakKeyDictionary()
+
+
+def _opened(data: bytes | Incoming, schema: Schema) -> tuple[bytes, Header, Codec, Bytes]:
+    """Return a payload's bytes, its header, its codec and its body, of which only the length has been checked."""
+    checksum = data.checksum if isinstance(data, Incoming) else None
+    data = data.data if isinstance(data, Incoming) else bytes(data)  # what was checked cannot change any more
+    header = read_header(data, checksum)
+    if header.schema != schema.fingerprint:
+        raise PayloadError(
+            f"the payload is for schema {header.schema.hex()} and this model has {schema.fingerprint.hex()}: "
+            "compare both sides' `print(Schema.of(model))`"
+        )
+    body = np.frombuffer(data, np.uint8)[HEADER:]
+    codec = codec_of(header, body)
+    body = body[len(codec.mark) :]
+    if body.size != codec.size(schema):
+        raise PayloadError(f"the body has {body.size} bytes; {codec} with this schema has {codec.size(schema)}")
+    return data, header, codec, body
 
 
 def _rows(model: nn.Module, schema: Schema, reference: Reference | None) -> Iterator[tuple[Entry, torch.Tensor]]:

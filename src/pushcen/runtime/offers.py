@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from pushcen.codec import Payload, Reference, payload_size, read_reference
-from pushcen.codec.wire import HEADER, NO_REFERENCE
+from pushcen.codec.wire import HEADER, NO_REFERENCE, Incoming
 from pushcen.errors import CertificateError, PayloadError
 from pushcen.learning import OFFERED, Learner, Payloads
 from pushcen.references import HOLDS, LIMIT, ReferenceName
@@ -159,7 +159,7 @@ class Offers:
         if bytes(first[_REFERENCE]) != NO_REFERENCE:
             raise Refusal("payload", "a reference that is the difference to another one")
 
-    def read(self, offer: Offer, data: bytes) -> Payload:
+    def read(self, offer: Offer, data: bytes | Incoming) -> Payload:
         """Return a reference's payload, checked from end to end."""
         payload = Payload.parse(data, self._schema)
         if payload.codec != OFFERED:

@@ -15,6 +15,8 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2
 
 from pushcen.codec import Payload
+from pushcen.codec.payload import bytes_to_check
+from pushcen.codec.wire import Incoming
 from pushcen.errors import AddressError, CertificateError, PayloadError, ProtocolError, PushcenError
 from pushcen.learning import OFFER
 from pushcen.protocol import Envelope, PeerId, epoch_of, name_of
@@ -31,7 +33,7 @@ from pushcen.runtime.wire import SERVICE, Hello, News
 from pushcen.runtime.wire.pieces import Bytes, read_piece
 
 _HEADER = 1024  # bytes that an envelope may have before its payload
-_SMALL = 4 << 20  # bytes up to which a payload is checked in the event loop
+_SMALL = 4 << 20  # bytes that are checked in the event loop
 _NEWS = 1 << 20  # bytes that a piece may have beside its data, and gossip in all
 _IDLE = 300_000  # milliseconds after which a connection with no call on it is closed
 _REFERENCES = 0.1  # how many one caller may bring for each push that it may: they are some ten times as long
@@ -153,7 +155,7 @@ class Service:
             self._make_room(caller, envelope.part, length)
             try:
                 data = await self._rest(length, first, read)
-                if length <= _SMALL:
+                if length <= _SMALL or bytes_to_check(data, schema) <= _SMALL:
                     payload = Payload.parse(data, schema, bases)
                 else:
                     loop = asyncio.get_running_loop()
@@ -237,21 +239,20 @@ class Service:
             raise Refusal("record", str(error)) from error
 
     @staticmethod
-    async def _rest(length: int, first: Bytes, read: Read) -> bytes:
+    async def _rest(length: int, first: Bytes, read: Read) -> Incoming:
         """Read a payload, never more of it than was announced."""
-        parts, size = [first], len(first)
-        while size < length:
+        incoming, data = Incoming(length), first
+        while len(data) <= incoming.missing:
+            incoming.add(data)
+            if not incoming.missing:
+                return incoming
             message = await read()
             if message is grpc.aio.EOF:
-                raise Refusal("malformed", f"a payload of {size} bytes that was to have {length}")
+                raise Refusal("malformed", f"a payload of {length - incoming.missing} bytes that was to have {length}")
             head, progress, data = read_piece(message)
-            size += len(data)
             if head or progress or not data:
                 raise Refusal("malformed", "a piece of a payload with no data, or with another envelope")
-            parts.append(data)
-        if size > length:
-            raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
-        return b"".join(parts)
+        raise Refusal("malformed", f"a payload that goes on after its {length} bytes")
 
     def _check_epoch(self, name: str, peer: PeerId) -> None:
         """Refuse an epoch that is earlier than those known of a name, or later and shown too soon after another.
