@@ -28,6 +28,7 @@ def passes(
     mask=True,
     steps=5,
     between=lambda step, weights, optimiser: None,
+    odd=(),
 ):
     """Train layers by pull, Adam and mask; return all that has changed, and how many steps were made in one pass."""
     draw = torch.Generator().manual_seed(3)
@@ -49,6 +50,8 @@ def passes(
         optimiser.param_groups[0]["lr"] *= 0.9
         for number, weight in enumerate((*weights, bias)):
             gradient = torch.randn(weight.shape, generator=draw) * 10 ** float(torch.randn((), generator=draw))
+            for at, value in enumerate(odd):
+                gradient.view(-1)[at * 7 % gradient.numel()] = value
             weight.grad = None if (step, number) in skipped else gradient
         if made is not None and made():
             count += 1
@@ -63,6 +66,7 @@ def passes(
 
 def same(**options):
     (ours, count), (theirs, _) = passes(True, **options), passes(False, **options)
+    ours, theirs = ([one.detach().view(torch.int32) for one in some] for some in (ours, theirs))  # -0.0 is not 0.0
     assert len(ours) == len(theirs)
     assert all(map(torch.equal, ours, theirs))
     return count
@@ -109,6 +113,12 @@ def test_what_the_kernel_cannot_take_is_left_to_pytorch():
 def test_whatever_the_settings_are(lr, first, second, eps, strength):
     options = {"lr": lr, "betas": (first, second), "eps": eps}
     assert same(options=options, strengths=[strength] * 4) == 4
+
+
+@exact
+def test_whatever_the_gradients_are():
+    assert same(odd=(0.0, -0.0, 1e-45, -1e-42, 1e-30, 3e38, -1e20)) == 4
+    assert same(odd=(float("inf"),)) == 4
 
 
 @exact
