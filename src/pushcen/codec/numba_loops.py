@@ -73,6 +73,7 @@ def _assign_block(block, bits, knee, base, half, shift, lookup, thresholds, bins
         index = lookup[at[i]]
         if index >= MIXED:
             step = np.uint32(index & np.uint16(0xFF))
+            step += np.uint32(block[i] > thresholds[step])  # as good as random: no branch, and nearly always enough
             while block[i] > thresholds[step]:
                 step += np.uint32(1)
             index = np.uint16(step)
