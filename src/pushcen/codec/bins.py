@@ -33,18 +33,22 @@ class Bins:
         >>> Bins.fit(np.array([-1, 0, 1, 3], np.float32), largest=1e4, clusters=32).half
         6770
         """
-        magnitudes = np.abs(sample[sample != 0])
-        middle = magnitudes.size // 2
-        typical = float(np.partition(magnitudes, middle)[middle]) if magnitudes.size else largest
+        used = np.count_nonzero(sample)
+        typical = largest
+        if used:
+            middle = sample.size - used + used // 2  # zeros are the smallest
+            magnitudes = np.abs(sample)
+            magnitudes.partition(middle)
+            typical = float(magnitudes[middle])
         knee = np.float32(max(typical, largest * 2.0**-_OCTAVES, 2.0**-100))
         shift = 14 if clusters <= 64 else 13  # finer bins than needed would not stay in the innermost cache
-        top = int(_bits(np.float32(largest) + knee) - _bits(knee)) >> shift
+        top = (_bits(np.float32(largest) + knee) - _bits(knee)) >> shift
         return cls(knee, shift, top + 1)
 
     @cached_property
     def base(self) -> int:
         """The bits of the knee: those of the first bin's lower edge."""
-        return int(_bits(self.knee))
+        return _bits(self.knee)
 
 
 def sample_stride(size: int) -> int:
@@ -56,5 +60,5 @@ def sample_stride(size: int) -> int:
     return max(1, size // _SAMPLE)
 
 
-def _bits(values: NDArray[np.float32] | np.float32) -> NDArray[np.int32]:
-    return np.asarray(values, np.float32).view(np.int32)
+def _bits(value: np.float32) -> int:
+    return int(value.view(np.int32))

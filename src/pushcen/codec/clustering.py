@@ -5,6 +5,7 @@ the default takes the optimum on a fine histogram; `profile="paper"` does what t
 of Lloyd from their own start.
 """
 
+import math
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Literal, get_args
@@ -84,14 +85,12 @@ def fit(
 ) -> tuple[Codebook, Bins]:
     """Find the centroids of flat float32 weights; `name` is for the error if they cannot be clustered."""
     check_options(clusters, profile)
-    table = None if start is None else start.detach().double().cpu().numpy()
-    if table is not None and (table.shape != (clusters,) or not np.isfinite(table).all()):
-        raise OptionError(f"start for {name}: must be {clusters} finite values, not {list(table.shape)}")
+    table = None if start is None else _checked(start, clusters, name)
     if profile == "paper":
         bins = Bins.fit(_sample(weights), largest(weights, name), clusters)
         return _paper_cells(weights, bins, clusters, table, rng or np.random.default_rng(0)), bins
     counts, sums, half, bins = _histogram(weights, clusters, name)
-    table = None if table is None or not table.any() else table  # zeros alone do not say where zero should sit
+    table = None if table is None or not np.count_nonzero(table) else table  # zeros do not say where zero should sit
     wish = clusters // 2 if table is None else int(np.abs(table).argmin())
     below, above, zero = best_centroids(counts, sums, half, clusters, wish)
     if below.size + above.size < clusters - 1:
@@ -121,7 +120,8 @@ def flatten(weights: torch.Tensor) -> torch.Tensor:
     >>> flatten(torch.ones(2, 3, dtype=torch.float16)).shape
     torch.Size([6])
     """
-    return weights.detach().reshape(-1).to(torch.float32)
+    row = weights.detach().flatten()
+    return row if row.dtype == torch.float32 else row.to(torch.float32)
 
 
 def kernels(weights: torch.Tensor) -> ModuleType:
@@ -143,10 +143,10 @@ def _histogram(weights: torch.Tensor, clusters: int, name: str) -> tuple[Floats,
     """Return counts, sums, how many of the bins lie below zero, and the bins by which indices can be found."""
     sample = _sample(weights)
     if weights.numel() <= _FEW:
-        values, counts = np.unique(weights.double().cpu().numpy(), return_counts=True)
         bins = Bins.fit(sample, largest(weights, name), clusters)
-        return counts.astype(np.float64), counts * values, int((values < 0).sum()), bins
-    guess = min(4 * float(np.abs(sample).max()), LIMIT)  # nearly always enough, and saves a pass to know it
+        values, counts = _counted(weights.cpu().numpy())
+        return counts, counts * values, int(np.searchsorted(values, 0.0)), bins
+    guess = min(4 * float(sample.max()), LIMIT)  # nearly always enough, and saves a pass to know it
     bins = Bins.fit(sample, guess, clusters)
     counts, sums, most = kernels(weights).histogram(weights, bins)
     _check_magnitude(most, name)
@@ -156,9 +156,33 @@ def _histogram(weights: torch.Tensor, clusters: int, name: str) -> tuple[Floats,
     return counts, sums, bins.half, bins
 
 
+def _counted(weights: NDArray[np.float32]) -> tuple[Floats, Floats]:
+    """Return the different values, sorted, and how often there is each.
+
+    >>> _counted(np.array([2, -1, 2], np.float32))
+    (array([-1.,  2.]), array([1., 2.]))
+    """
+    values = np.sort(weights)
+    new = np.ones(values.size + 1, np.bool_)
+    np.not_equal(values[1:], values[:-1], out=new[1:-1])
+    at = new.nonzero()[0]
+    return values[at[:-1]].astype(np.float64), np.diff(at).astype(np.float64)
+
+
 def _sample(weights: torch.Tensor) -> NDArray[np.float32]:
-    values: NDArray[np.float32] = weights[:: sample_stride(weights.numel())].cpu().numpy()
-    return values if np.isfinite(values).all() else np.where(np.isfinite(values), values, 0)  # refused later, by name
+    """Return the magnitudes of some weights."""
+    magnitudes: NDArray[np.float32] = np.abs(weights[:: sample_stride(weights.numel())].cpu().numpy())
+    if magnitudes.size and not math.isfinite(magnitudes.max()):
+        magnitudes[~np.isfinite(magnitudes)] = 0  # refused later, by name
+    return magnitudes
+
+
+def _checked(start: torch.Tensor, clusters: int, name: str) -> Floats:
+    """Return a table to start from, or refuse it."""
+    table: Floats = start.detach().double().cpu().numpy()
+    if table.shape != (clusters,) or not np.isfinite(table).all():
+        raise OptionError(f"start for {name}: must be {clusters} finite values, not {list(table.shape)}")
+    return table
 
 
 def _check_magnitude(most: float, name: str) -> None:
