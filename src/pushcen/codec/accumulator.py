@@ -167,12 +167,14 @@ class Accumulator:
         divisor, total = float(self.weight) if self.cut is None else self.weights(), self.total
         with torch.no_grad():
             for (entry, place), tensor in zip(self.schema.slices, tensors, strict=True):
-                if isinstance(divisor, float):
-                    mean = total[place] / divisor
-                else:
+                if not isinstance(divisor, float):
                     own = flatten(tensor).to(total.device)
                     mean = torch.where(divisor[place] > 0, total[place] / divisor[place], own)
-                tensor.copy_(mean.view(entry.shape))
+                    tensor.copy_(mean.view(entry.shape))
+                elif (tensor.dtype, tensor.device) == (total.dtype, total.device):
+                    torch.div(total[place].view(entry.shape), divisor, out=tensor)
+                else:
+                    tensor.copy_((total[place] / divisor).view(entry.shape))
 
     def _divide(self, power: int) -> None:
         self.total.mul_(2.0**-power)

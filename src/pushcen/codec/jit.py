@@ -24,12 +24,14 @@ def inner(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def read_only(array: A) -> A:
-    """Return a view that cannot be written through: one type for all that is only read, and nothing compiled twice.
+    """Return what cannot be written through: one type for all that is only read, and nothing compiled twice.
 
     >>> import numpy as np
     >>> read_only(np.zeros(1)).flags.writeable
     False
     """
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -85,12 +85,12 @@ def add_packed(packed: Bytes, bits: int, tables: Values, spans: Spans, into: tor
     >>> into
     tensor([0., 5., 0., 7.])
     """
-    full = np.zeros((len(tables), 1 << bits), np.float32)
-    full[:, : tables.shape[1]] = tables
+    if tables.shape[1] < 1 << bits:
+        tables = np.pad(tables, ((0, 0), (0, (1 << bits) - tables.shape[1])))
     words = _overlapping(packed, 1, max(0, packed.size - SPARE))
-    pairs = _room(2 * full.shape[1] ** 2 if bits <= _PAIRED else 0, np.float32, np.uint64)
+    pairs = _room(2 << 2 * bits if bits <= _PAIRED else 0, np.float32, np.uint64)
     block = _room(numba_loops.BLOCK, np.float32, np.uint64)
-    numba_loops.add_layers(read_only(packed), read_only(words), bits, full, spans, *pairs, *block, into.numpy())
+    numba_loops.add_layers(read_only(packed), read_only(words), bits, tables, spans, *pairs, *block, into.numpy())
 
 
 def add_values(values: Values, weight: float, spans: Spans, into: torch.Tensor) -> None:

@@ -142,9 +142,9 @@ class Schema:
         pushcen.errors.ModelError: weight is [2, 5] float32 here, and [2, 4] float32 in the schema
         """
         tensors = []
-        for entry, found in zip(self.entries, self._finders, strict=True):
+        for entry, (modules, name) in zip(self.entries, self._paths, strict=True):
             try:
-                tensor = found(model)
+                tensor = _found(model, modules, name)
                 form = tensor.shape, tensor.dtype
             except AttributeError:
                 raise ModelError(f"the model has no {entry.name}, which the schema has as {_form(entry)}") from None
@@ -154,8 +154,10 @@ class Schema:
         return tensors
 
     @cached_property
-    def _finders(self) -> tuple[Callable[[nn.Module], torch.Tensor], ...]:
-        return tuple(attrgetter(entry.name) for entry in self.entries)
+    def _paths(self) -> tuple[tuple[list[str], str], ...]:
+        """The modules that lead to each tensor, and its name in the last."""
+        paths = [entry.name.split(".") for entry in self.entries]
+        return tuple((path[:-1], path[-1]) for path in paths)
 
     def check_same(self, other: "Schema") -> None:
         """Refuse `other` if it differs, naming the first difference.
@@ -193,6 +195,21 @@ def _travellers(model: nn.Module, batch_norm: bool) -> Iterator[tuple[str, torch
         for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False):
             if buffer.is_floating_point() and name not in module._non_persistent_buffers_set:
                 yield path + name, buffer, False
+
+
+def _found(model: nn.Module, modules: list[str], name: str) -> torch.Tensor:
+    """Return the tensor at the end of a path: nearly always a parameter, which is in its module's own table."""
+    module = model
+    try:
+        for part in modules:
+            module = module._modules[part]  # type: ignore[assignment]
+        parameter = module._parameters[name]
+    except (KeyError, AttributeError):
+        parameter = None
+    if parameter is not None:
+        return parameter
+    tensor: torch.Tensor = attrgetter(".".join((*modules, name)))(model)
+    return tensor
 
 
 def _is_clustered(module: nn.Module, name: str, parameter: torch.Tensor) -> bool:
