@@ -48,7 +48,6 @@ def fill(values, bits, knee, base, half, shift, counts, sums, bins, at):  # type
         locate(block, block_bits, knee, base, half, shift, bins)
         for i in range(block.size):
             counts[at[i]] += np.uint32(1)
-        for i in range(block.size):
             sums[at[i]] += block[i]
         for i in range(block.size):
             most = max(most, _i32(block_bits[i] & _i32(0x7FFFFFFF)))
