@@ -10,7 +10,9 @@ from pushcen.learning import CentroidUpdate, Learner, Task, TrainingOptions, Wor
 from pushcen.learning import one_pass as module
 from pushcen.learning.one_pass import is_exact, one_pass
 from pushcen.learning.optimiser import optimiser_class
+from pushcen.learning.optimiser_state import remembered
 from pushcen.learning.pull import Pull, Pulls
+from pushcen.memory import move_apart
 from tests.learning.tasks import tiny_data, tiny_model
 
 exact = pytest.mark.skipif(not is_exact(), reason="PyTorch rounds in another order on this processor")
@@ -131,18 +133,24 @@ def test_settings_that_change_between_steps_count():
 
 
 @exact
-def test_what_is_put_elsewhere_between_steps_is_found():
-    def memory(step, weights, optimiser):
-        if step == 2:
-            for one in optimiser.state.values():
-                one["exp_avg"].data = one["exp_avg"].clone()
-
-    def other_weights(step, weights, optimiser):
+def test_weights_that_are_put_elsewhere_between_steps_are_found():
+    def between(step, weights, optimiser):
         if step == 2:
             weights[3].data = weights[3].detach() + 1
 
-    assert same(between=memory) == 4
-    assert same(between=other_weights) == 1, "the layer's weights are no longer the parameter's"
+    assert same(between=between) == 1, "the layer's weights are no longer the parameter's"
+
+
+@exact
+def test_a_step_that_is_not_made_in_one_pass_may_move_what_adam_remembers():
+    def between(step, weights, optimiser):
+        optimiser.param_groups[0]["weight_decay"] = 0.1 if step == 2 else 0.0
+        if step == 3:
+            move_apart(remembered(optimiser))
+            for one in optimiser.state.values():
+                one["exp_avg"].data = one["exp_avg"].clone()
+
+    assert same(between=between) == 3
 
 
 @exact

@@ -75,7 +75,9 @@ def _pass(places, zeros, numbers, pulled):  # type: ignore[no-untyped-def]
 
 
 class OnePass:
-    """The steps of one event. What lies where is looked up once, and again if something has been moved since.
+    """The steps of one event. What lies where is looked up once, and again if weights have been moved since.
+
+    What Adam remembers is not to be moved in an event, but for its first step, which is the optimiser's own.
 
     >>> weights = torch.nn.Parameter(torch.ones(64))
     >>> pulls = Pulls([Pull(weights, torch.zeros(64, dtype=torch.uint8), torch.ones(2), zero=1, strength=0.5)])
@@ -88,12 +90,21 @@ class OnePass:
         self._pulls, self._optimiser, self._mask = pulls, optimiser, mask
         self._parameters: list[torch.Tensor] = []
         self._idle: list[torch.Tensor] = []  # those of which Adam remembers nothing, as they have had no gradient
-        self._written: list[torch.Tensor] = []
-        self._where: list[int] = []  # these lay when they were looked up
+        self._where: list[int] = []  # their weights lay when all was looked up
+        self._held: list[Any] = []  # all memory that is written to, so that it stays what it is
         self._room = np.empty(_BLOCK, np.float32)
 
     def step(self) -> bool:
         """Make a step with pull and mask; return whether it was made, or is nothing for one pass."""
+        made = self._is_ready()
+        if made:
+            _pass(self._places, self._zeros, self._numbers, self._room)
+        else:  # whoever makes this step may move things
+            self._where = []
+        return made
+
+    def _is_ready(self) -> bool:
+        """Return whether the kernel can make the next step, once it has been told of all that changes between steps."""
         if (not self._where or self._has_moved()) and not self._look_up():
             return False
         gradients = [one.grad for one in self._parameters]
@@ -106,19 +117,17 @@ class OnePass:
             begin, at = at, at + len(options["params"])
             self._numbers[begin:at, :4] = options["lr"], *options["betas"], options["eps"]
         self._places[:, 7] = [0 if one is None else one.data_ptr() for one in gradients]
-        _pass(self._places, self._zeros, self._numbers, self._room)
         return True
 
     def _has_moved(self) -> bool:
-        moved = [one.data_ptr() for one in self._written] != self._where
+        moved = [one.data_ptr() for one in self._parameters] != self._where
         return moved or any(one.grad is not None for one in self._idle)
 
     def _look_up(self) -> bool:
         """Find all that a step works on; return whether the kernel can take it."""
-        self._where = []
         layers = {id(layer.parameter): layer for layer in self._pulls.layers}
         parameters = [one for options in self._optimiser.param_groups for one in options["params"]]
-        idle, written, places, zeros, strengths = [], list[torch.Tensor](), [], [], []
+        idle, held, places, zeros, strengths = [], [], [], [], []
         for one in parameters:
             memory, layer = self._optimiser.state.get(one), layers.pop(id(one), None)
             if memory:
@@ -130,17 +139,17 @@ class OnePass:
                 return False
             if not (one.numel() and all(map(is_plain, new))) or not (layer is None or layer.holds(one)):
                 return False
-            written += new
+            held += [part.untyped_storage() for part in new]
             still = [0, 0] if layer is None else [layer.indices.data_ptr() * self._mask, layer.anchor.data_ptr()]
             places.append([one.numel(), *still, *(part.data_ptr() for part in new), *[0] * (5 - len(new))])
             zeros.append(0 if layer is None else layer.zero)
             strengths.append(0.0 if layer is None else layer.strength)
         if layers:  # of what the optimiser does not train
             return False
-        self._parameters, self._idle, self._written = parameters, idle, written
+        self._parameters, self._idle, self._held = parameters, idle, held
         self._places, self._zeros = np.array(places, np.uintp), np.array(zeros, np.uint8)
         self._numbers = np.array([[0.0] * 4 + [strength] for strength in strengths])
-        self._where = [one.data_ptr() for one in written]
+        self._where = [one.data_ptr() for one in parameters]
         return True
 
 

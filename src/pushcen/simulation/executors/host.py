@@ -77,10 +77,9 @@ class Host:
     def run(self, client: int, jobs: Sequence[Job], inputs: Sequence[Any]) -> Result:
         """Run a task; return the facts and the product of its last job."""
         result: Result = (None, None)
-        given = iter(inputs)
-        for job in jobs:
-            learner = self.learners.get(client)
-            with awake(learner.model) if isinstance(learner, Learner) else nullcontext():
+        given, learner = iter(inputs), self.learners.get(client)
+        with awake(learner.model) if isinstance(learner, Learner) else nullcontext():
+            for job in jobs:
                 result = job.run(self, client, given)
         return result
 
