@@ -176,7 +176,7 @@ def test_facts_that_clients_have_alike_are_held_once():
     one, other = hosted(clients=2)
     assert one.schema is other.schema
     assert one.frozen.fixed is other.frozen.fixed
-    assert one.local.cost._model is other.local.cost._model
+    assert one.local.cost._known is other.local.cost._known
     mine, its = (learner.frozen.fingerprints() for learner in (one, other))
     assert mine.keys() == its.keys()
     assert all(mine[name] is its[name] for name in mine)

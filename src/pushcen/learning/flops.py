@@ -9,7 +9,6 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from pushcen.memory import held_once
 
 _known: dict[Any, dict[Any, float]] = {}  # by the model's structure, then by the batch: all clients share it
 
@@ -57,7 +56,7 @@ class StepCost:
         self.total = 0.0
         own = getattr(getattr(fit, "func", fit), "__code__", type(fit))  # a partial's, a method's, a function's own
         forms = ((p.shape, p.requires_grad) for p in model.parameters())
-        self._known = _known.setdefault(held_once((repr(model), own, *forms)), {})
+        self._known = _known.setdefault((repr(model), own, *forms), {})
 
     def run(self, shape: Any, step: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Run a step on a batch of this shape, and add its cost."""
