@@ -9,7 +9,6 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-
 _known: dict[Any, dict[Any, float]] = {}  # by the model's structure, then by the batch: all clients share it
 
 
