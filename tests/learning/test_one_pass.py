@@ -142,6 +142,21 @@ def test_weights_that_are_put_elsewhere_between_steps_are_found():
 
 
 @exact
+def test_parameters_that_are_added_between_steps_are_trained():
+    added = []
+
+    def between(step, weights, optimiser):
+        if step == 2:
+            added.append(nn.Parameter(torch.ones(24)))
+            optimiser.add_param_group({"params": added[-1:], "lr": 0.1})
+        for one in added[-1:]:
+            one.grad = torch.ones(24)
+
+    assert same(between=between) == 3, "the first step of all, and that in which some are new"
+    assert all(torch.equal(added[0], one) and one[0] < 0.8 for one in added)
+
+
+@exact
 def test_a_step_that_is_not_made_in_one_pass_may_move_what_adam_remembers():
     def between(step, weights, optimiser):
         optimiser.param_groups[0]["weight_decay"] = 0.1 if step == 2 else 0.0

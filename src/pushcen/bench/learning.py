@@ -1,6 +1,7 @@
 """What a PushCen compute event costs beside plain training of the same batches, on one thread."""
 
 import statistics
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -92,19 +93,29 @@ def _compare(model: nn.Module, name: str) -> tuple[float, dict[str, float]]:
         ratios.append(time_ratio(partial(ours.step, work), training, turns=TURNS[name]))
     update = ours.update
     update.start(ours.model)
-    stepping = []
-    for one in (ours, plain):
-        for parameter in one.model.parameters():
-            parameter.grad = torch.zeros_like(parameter)
-        stepping.append(EventOptimiser(one._optimiser, one.update, one.frozen.trained, one.training).step)
     plainly, merge, start, step, plain_step, encode = best_seconds(
         training,
         lambda: ours._merge(work),
         lambda: update.start(ours.model),
-        *stepping,
+        _stepping(ours),
+        _stepping(plain),
         ours.encode,
         turns=2 * TURNS[name],
     )
     every = max(step - plain_step, 0) * plain.steps
     parts = {"merge": merge, "first clustering": start, "every step": every, "encode": encode}
     return statistics.median(ratios), {part: seconds / plainly for part, seconds in parts.items()}
+
+
+def _stepping(learner: Learner) -> Callable[[], None]:
+    """Return what makes an optimiser's step, with all around it, on gradients that are there again each time."""
+    parameters = learner.frozen.trained
+    gradients = [torch.zeros_like(one) for one in parameters]
+    optimiser = EventOptimiser(learner._optimiser, learner.update, parameters, learner.training)
+
+    def step() -> None:
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter.grad = gradient
+        optimiser.step()
+
+    return step

@@ -116,6 +116,8 @@ class OnePass:
                 return False
             begin, at = at, at + len(options["params"])
             self._numbers[begin:at, :4] = options["lr"], *options["betas"], options["eps"]
+        if at != len(gradients):  # somebody has added some
+            return False
         self._places[:, 7] = [0 if one is None else one.data_ptr() for one in gradients]
         return True
 

@@ -3,10 +3,11 @@
 A single worker is no thread of its own: what is asked for is done at once, and nobody is woken for it.
 """
 
+import contextlib
 import math
 import threading
 from collections.abc import Sequence
-from queue import PriorityQueue
+from queue import Empty, PriorityQueue
 from typing import Any
 
 import torch
@@ -112,8 +113,8 @@ class Threads:
 
     def close(self) -> None:
         """End the threads. What runs is finished, what waits is not."""
-        with self._lock:
-            while not self._ready.empty():
+        with self._lock, contextlib.suppress(Empty):
+            while True:
                 self._ready.get_nowait()
         for _ in self._threads:
             self._ready.put((math.inf, None))
