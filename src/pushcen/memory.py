@@ -6,7 +6,6 @@ A training step asks for the same few megabytes again and again.
 import ctypes
 import functools
 import itertools
-import math
 import mmap
 import os
 from collections.abc import Iterator, Sequence
@@ -94,35 +93,26 @@ def zeros_apart(size: int, device: torch.device) -> torch.Tensor:
     return torch.frombuffer(pages, dtype=torch.float32).zero_()
 
 
-def rows_apart(shapes: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-    """Return zeros of these shapes, close together in one block apart, each on cache lines of its own.
-
-    Single numbers come first, a line each: one operation reaches all of them.
-
-    >>> [row.shape for row in rows_apart([(600, 2), ()])]
-    [torch.Size([600, 2]), torch.Size([])]
-    """
-    sizes = [math.prod(shape) for shape in shapes]
-    order = sorted(range(len(sizes)), key=lambda at: sizes[at] > 1)
-    ends = list(itertools.accumulate(-(-sizes[at] // _LINE) * _LINE for at in order))
-    block = zeros_apart(ends[-1] if ends else 0, torch.device("cpu"))
-    begins = dict(zip(order, [0, *ends], strict=False))
-    return [block[begins[at] : begins[at] + sizes[at]].view(shape) for at, shape in enumerate(shapes)]
-
-
 def move_apart(tensors: Sequence[torch.Tensor]) -> None:
-    """Move the numbers of tensors into one block apart; leave what lies there.
+    """Move the numbers of tensors into one block apart, in which they lie close together; leave what lies there.
+
+    Single numbers come first, a line of the cache each: one operation reaches all of them.
 
     >>> moments = [torch.ones(600, 2), torch.ones(3)]
     >>> move_apart(moments)
     >>> moments[1], moments[0].untyped_storage().nbytes() >= 4 * 1203
     (tensor([1., 1., 1.]), True)
     """
-    plain = [one for one in tensors if one.dtype == torch.float32 and one.is_cpu and one.is_contiguous()]
+    cpu = torch.device("cpu")
+    plain = [one for one in tensors if one.dtype == torch.float32 and one.device == cpu and one.is_contiguous()]
+    plain.sort(key=lambda one: one.numel() > 1)
     largest = max(plain, key=torch.numel, default=None)
     if largest is None or len(plain) < 2 or largest.untyped_storage().nbytes() > largest.nbytes:
         return
-    for one, part in zip(plain, rows_apart([one.shape for one in plain]), strict=True):
+    places = [0, *itertools.accumulate(-(-one.numel() // _LINE) * _LINE for one in plain)]
+    block = zeros_apart(places[-1], cpu)
+    for begin, one in zip(places[:-1], plain, strict=True):
+        part = block[begin : begin + one.numel()].view(one.shape)
         one.data = part.copy_(one.detach())
 
 

@@ -53,7 +53,7 @@ def test_a_step_is_pytorchs_own_to_the_last_bit(name, options, skipped, half):
     assert all(map(torch.equal, one.parameters(), other.parameters()))
 
 
-def test_the_quick_step_is_what_runs():
+def test_the_quick_step_is_what_runs_from_the_second_on():
     asked = []
 
     def theirs(self):
@@ -62,9 +62,7 @@ def test_the_quick_step_is_what_runs():
 
     made = type("Counted", (torch.optim.Adam,), {"step": quick(theirs)})
     trained(made, model(), {"fused": True})
-    assert not asked
-    trained(made, model(), {"fused": True, "amsgrad": True}, steps=2)
-    assert len(asked) == 2
+    assert len(asked) == 1
 
 
 def test_a_sparse_gradient_is_refused_as_by_pytorch():

@@ -1,12 +1,10 @@
 """Adam's step without what PyTorch looks into before each, which takes half as long as the step of a small model."""
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
-
-from pushcen.memory import rows_apart
 
 Rows = list[list[torch.Tensor]]
 
@@ -14,7 +12,7 @@ Rows = list[list[torch.Tensor]]
 def quick(theirs: Callable[[Any], Any], *, decoupled: bool = False) -> Callable[[Any], Any]:
     """Return a step that calls PyTorch's fused kernel at once; or `theirs`, where anything else is to be done.
 
-    That is `amsgrad`, sparse gradients, and what is not on the CPU or not of one type.
+    That is an optimiser's first step, `amsgrad`, sparse gradients, and what is not on the CPU or not of one type.
     `decoupled` is how weights decay where the optimiser's own options do not say it.
 
     >>> one, other = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
@@ -49,7 +47,7 @@ def is_quick(optimiser: Optimizer) -> bool:
     return getattr(type(optimiser).step, "is_adam", False) and "step" not in vars(optimiser)
 
 
-def _rows(options: Mapping[str, Any], state: MutableMapping[Any, Any]) -> Rows | None:
+def _rows(options: Mapping[str, Any], state: Mapping[Any, Any]) -> Rows | None:
     """Return weights, gradients, moments and numbers of steps; None if the kernel cannot take them as they are."""
     if not options["fused"] or options["amsgrad"]:
         return None
@@ -60,10 +58,8 @@ def _rows(options: Mapping[str, Any], state: MutableMapping[Any, Any]) -> Rows |
         gradient = weight.grad
         if gradient is None:
             continue
-        if not (gradient.is_cpu and gradient.layout is torch.strided):
-            return None
-        memory = state.get(weight) or _begin(options, state, weight)
-        if memory is None:
+        memory = state.get(weight)
+        if not (memory and gradient.is_cpu and gradient.layout is torch.strided):
             return None
         kinds.update((weight.dtype, gradient.dtype))
         weights.append(weight)
@@ -72,20 +68,6 @@ def _rows(options: Mapping[str, Any], state: MutableMapping[Any, Any]) -> Rows |
         squares.append(memory["exp_avg_sq"])
         steps.append(memory["step"])
     return rows if len(kinds) <= 1 else None
-
-
-def _begin(options: Mapping[str, Any], state: MutableMapping[Any, Any], weight: torch.Tensor) -> Any:
-    """Make what Adam remembers at first, of this weight and all that begin with it, apart from what training frees.
-
-    None if they are not all plain: then PyTorch makes it.
-    """
-    new = [one for one in options["params"] if one.grad is not None and not state.get(one)]
-    if not all(one.is_cpu and one.dtype == torch.float32 and one.is_contiguous() for one in new):
-        return None
-    rows = rows_apart([shape for one in new for shape in ((), one.shape, one.shape)])
-    for at, one in enumerate(new):
-        state[one] = dict(zip(("step", "exp_avg", "exp_avg_sq"), rows[3 * at :], strict=False))
-    return state[weight]
 
 
 def _run(
