@@ -142,6 +142,23 @@ def test_weights_that_are_put_elsewhere_between_steps_are_found():
 
 
 @exact
+def test_nothing_of_another_size_is_read_or_written():
+    weight = nn.Parameter(torch.ones(32))
+    optimiser = optimiser_class("adam")([weight], fused=True)
+    weight.grad = torch.ones(32)
+    optimiser.step()
+    made = one_pass(Pulls(), optimiser, mask=True)
+    assert made()
+    weight.data = torch.ones(1 << 20)  # and gradient and moments as they were
+    assert not made()
+    weight.data = torch.ones(32)
+    assert made()
+    weight.data, memory = torch.ones(1 << 20), optimiser.state[weight]
+    memory.update(exp_avg=torch.zeros(1 << 20), exp_avg_sq=torch.zeros(1 << 20))
+    assert not made(), "the gradient is too short"
+
+
+@exact
 def test_parameters_that_are_added_between_steps_are_trained():
     added = []
 

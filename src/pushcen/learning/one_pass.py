@@ -108,7 +108,8 @@ class OnePass:
         if (not self._where or self._has_moved()) and not self._look_up():
             return False
         gradients = [one.grad for one in self._parameters]
-        if not all(one is None or is_plain(one) for one in gradients):
+        pairs = zip(gradients, self._sizes, strict=True)
+        if not all(one is None or (is_plain(one) and one.numel() == size) for one, size in pairs):
             return False
         at = 0
         for options in self._optimiser.param_groups:
@@ -139,7 +140,8 @@ class OnePass:
                 idle.append(one)
             else:  # PyTorch makes what it remembers
                 return False
-            if not (one.numel() and all(map(is_plain, new))) or not (layer is None or layer.holds(one)):
+            fits = all(is_plain(part) and part.numel() == one.numel() > 0 for part in new[:3]) and is_plain(new[-1])
+            if not fits or not (layer is None or layer.holds(one)):
                 return False
             held += [part.untyped_storage() for part in new]
             still = [0, 0] if layer is None else [layer.indices.data_ptr() * self._mask, layer.anchor.data_ptr()]
@@ -149,6 +151,7 @@ class OnePass:
         if layers:  # of what the optimiser does not train
             return False
         self._parameters, self._idle, self._held = parameters, idle, held
+        self._sizes = [one.numel() for one in parameters]
         self._places, self._zeros = np.array(places, np.uintp), np.array(zeros, np.uint8)
         self._numbers = np.array([[0.0] * 4 + [strength] for strength in strengths])
         self._where = [one.data_ptr() for one in parameters]
