@@ -17,8 +17,8 @@ VERSION = 1
 HEADER = 56
 NO_REFERENCE = bytes(16)
 
-_unwritten = ctypes.pythonapi.PyBytes_FromStringAndSize
-_unwritten.restype, _unwritten.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
+_of_size = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)
+_unwritten = _of_size(("PyBytes_FromStringAndSize", ctypes.pythonapi))  # from None: bytes that are still to be written
 
 _FIELDS = struct.Struct("<4sBBHQ16s16s")  # magic, version, codec, parameter, length, schema, reference
 _SUM = slice(_FIELDS.size, HEADER)
@@ -85,7 +85,7 @@ class Incoming:
     @property
     def checksum(self) -> bytes:
         """What its checksum must be."""
-        return _written(self._sum)
+        return _eight_bytes(self._sum)
 
 
 def read_header(data: bytes | memoryview, checksum: bytes | None = None) -> Header:
@@ -115,8 +115,8 @@ def read_header(data: bytes | memoryview, checksum: bytes | None = None) -> Head
 def _checksum(data: memoryview) -> bytes:
     digest = xxhash.xxh3_64(data[: _FIELDS.size])
     digest.update(data[HEADER:])
-    return _written(digest)
+    return _eight_bytes(digest)
 
 
-def _written(digest: xxhash.xxh3_64) -> bytes:
+def _eight_bytes(digest: xxhash.xxh3_64) -> bytes:
     return digest.intdigest().to_bytes(8, "little")
